@@ -50,7 +50,7 @@ def dump_class_data_archive(path: Path) -> None:
 def _write_log(log_dir: Path, now_ms: int) -> None:
     builder = BatchBuilder()
     value = OffsetAndMetadata(Offset(1), -1, "", now_ms)
-    builder.append(
+    builder.append_in_one_batch(
         [OffsetCommitRecord(GroupId("group"), "topic", 0, value), GroupMetadataRecord(GroupId("group"), None)]
     )
     place = partition_dir(log_dir, OFFSETS_TOPIC, Partition(0))

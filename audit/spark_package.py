@@ -28,7 +28,7 @@ LIBRARIES_ZIP: Final = "groupkeeper-audit-libraries.zip"
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
-def write_package(directory: Path) -> tuple[Path, Path]:
+def write_code_and_library_zips(directory: Path) -> tuple[Path, Path]:
     """Write both zips, and return their paths. Raises AuditError for a library that is not installed, and OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     code, libraries = directory / CODE_ZIP, directory / LIBRARIES_ZIP
@@ -62,5 +62,5 @@ def _write(target: Path, content: Iterator[tuple[Path, str]]) -> None:
 
 
 if __name__ == "__main__":
-    for written in write_package(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
+    for written in write_code_and_library_zips(Path(sys.argv[1] if len(sys.argv) > 1 else "dist")):
         sys.stdout.write(f"{written}\n")

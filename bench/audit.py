@@ -77,7 +77,7 @@ def _batches(records: int, groups: Sequence[str]) -> Iterator[tuple[int, bytes]]
         now_ms = first_ms + 1000 * (turn // len(groups))
         builder = BatchBuilder()
         if turn % METADATA_EVERY < len(groups) and turn // METADATA_EVERY % 10 == 0:
-            builder.append([_metadata(group, turn // METADATA_EVERY, now_ms)])
+            builder.append_in_one_batch([_metadata(group, turn // METADATA_EVERY, now_ms)])
         values = {
             number: OffsetAndMetadata(Offset(turn), -1, "", now_ms)
             for number in range(min(TOPIC_PARTITIONS, records - offset - builder.count))

@@ -88,7 +88,7 @@ async def _serve_gateway(port: int, _data_dir: Path) -> None:
         request_bytes_max=1 << 20,
     )
     gateway = Gateway(config, asyncio.get_running_loop(), real_machine())
-    gateway.set_brokers({1: Address(HOST, port + 1)})
+    gateway.set_brokers_and_listen({1: Address(HOST, port + 1)})
     gateway.start()
     try:
         await asyncio.get_running_loop().create_future()

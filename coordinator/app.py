@@ -17,10 +17,10 @@ from coordinator.config import Address, Settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from coordinator.jobs.expiry_preview import preview_expiry
-from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
+from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
 from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, declared_ends
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.net.connection_limits import Admission
+from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
@@ -91,7 +91,9 @@ class App(NodeComponents):
         self.lead_initial_partitions()
         host, advertised_port = settings.get_advertised_address(port)
         capabilities = self.capabilities()
-        node = self.build_node(Broker(settings.node_id, host, advertised_port), capabilities.offered_versions)
+        node = self.open_catalogue_and_build_node(
+            Broker(settings.node_id, host, advertised_port), capabilities.offered_versions
+        )
         self.server = self._server(node, capabilities)
         self.group_log.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
@@ -162,14 +164,14 @@ class App(NodeComponents):
             load_declared_apis() + (load_declared_apis(private) if self.settings.is_gateway else [])
         )
 
-    def build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def open_catalogue_and_build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Open the catalogue, and return the node as the api handlers see it. Raises CannotStart."""
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
         self.topics = store.catalogue.snapshot_topics
         store.catalogue.refusals = self.stats.limit_refusals
-        store.on_topics_deleted = self.drop_offsets_of_topics
+        store.on_topics_deleted = self.drop_offsets_of_topics_in_steps
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
@@ -185,16 +187,16 @@ class App(NodeComponents):
             offers=offers,
         )
 
-    def drop_offsets_of_topics(self, topics: Sequence[str]) -> Drops:
+    def drop_offsets_of_topics_in_steps(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets committed in deleted topics, in steps, and record durably which partitions have done so."""
         if self._topics is not None:
             self._dropped_upto = self._topics.deletions.number
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
-        clean = self.manager.partitions_with_drops_done()
+        clean = self.manager.list_partitions_free_of_deleted_topics()
         if clean:
-            yield self.store_drops(clean)
+            yield self.store_completed_offset_drops(clean)
 
-    def store_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
+    def store_completed_offset_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """Store that partitions durably hold no offsets in deleted topics; return a ticket that ends once stored."""
         return self._note_dropped(partitions, self._dropped_upto)
 
@@ -225,7 +227,7 @@ class App(NodeComponents):
             node,
             capabilities,
             self.stats,
-            Admission(settings.max_connections, settings.max_connections_per_ip),
+            ConnectionQuotas(settings.max_connections, settings.max_connections_per_ip),
             self.budget,
             request_bytes_max=settings.socket_request_max_bytes,
             queued_bytes_max=settings.queued_max_request_bytes_per_connection,
@@ -255,14 +257,19 @@ class App(NodeComponents):
             ends=None if self.settings.is_gateway else self._declared_ends,
         )
         self.admin, url = await start_admin(
-            address, collector, self.collectors(), self.clock.nanos, self.readiness, self._preview_expiry
+            address,
+            collector,
+            self.additional_collectors(),
+            self.clock.nanos,
+            self.readiness,
+            self._preview_expiry,
         )
         return url
 
     async def _declared_ends(self) -> DeclaredEnds:
         return await declared_ends(self.manager, self.topics(), self.settings)
 
-    def collectors(self) -> "list[Collector]":
+    def additional_collectors(self) -> "list[Collector]":
         """Return the collectors of /metrics in addition to those of every node."""
         return []
 
@@ -307,7 +314,7 @@ class App(NodeComponents):
             return
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
-            await delete_expired_marks(self.manager, self.group_access.adoptions, self.clock)
+            await delete_expired_ownership_marks(self.manager, self.group_access.adoptions, self.clock)
 
     def _close_idle(self) -> None:
         if self.server is not None:
@@ -316,7 +323,7 @@ class App(NodeComponents):
 
     def _on_append_failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         assert self.server is not None
-        self.server.fail_lost_appends()
+        self.server.refuse_replies_of_lost_appends()
         self.leadership.reload_after_lost_appends(writers, error)
 
     # --- stop ---
@@ -353,7 +360,7 @@ class App(NodeComponents):
         """Close the connections once every request has its response, or at the deadline."""
         await self._until(
             lambda: (
-                not (server.has_unfinished_work or self.manager.unloading.is_under_way)
+                not (server.has_unparked_work or self.manager.unloading.is_under_way)
                 and self.committer.is_idle
             ),
             deadline,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coordinator.topology.view import ClusterTopology
 
 
-class EndOffset(NamedTuple):
+class CommittedEndOffset(NamedTuple):
     """The end offset of a partition, and the time of its commit, in milliseconds of the wall clock."""
 
     offset: Offset
@@ -29,11 +29,11 @@ class EndOffset(NamedTuple):
 
 Partitions = Mapping[str, Collection[int]]
 """The numbers of partitions, by topic."""
-EndsByTopic = Mapping[str, Mapping[int, EndOffset]]
+EndsByTopic = Mapping[str, Mapping[int, CommittedEndOffset]]
 """The known end offsets, by topic and partition."""
 
 
-class EndOffsetSource(Protocol):
+class CommittedOffsetSource(Protocol):
     """Finds the offsets that groups of other nodes have committed; a single node has no such source."""
 
     def request_committed_offsets(
@@ -59,6 +59,6 @@ class Node:
     reads: "LogReads"
     offers: tuple[ApiVersionRange, ...]
     """The apis and versions that this node serves, for ApiVersions responses."""
-    ends: "EndOffsetSource | None" = None
+    ends: "CommittedOffsetSource | None" = None
     authorizer: Authorizer = ALLOW_ALL
     """Decides what clients may do on this node."""

@@ -40,13 +40,13 @@ class RequestHeader(FieldsValue):
         self.client_id: Final = client_id
 
 
-def api_version_prefix(api_key: int, version: int) -> int:
+def pack_api_key_and_version(api_key: int, version: int) -> int:
     """Return the first four bytes of every request of this API and version, as an unsigned number."""
     return (api_key & 0xFFFF) << 16 | version & 0xFFFF
 
 
-def read_api_version_prefix(frame: bytes) -> int:
-    """Return the first four bytes of a request as `api_version_prefix` does; raises Truncated if it has fewer."""
+def read_api_key_and_version(frame: bytes) -> int:
+    """Return the first four bytes of a request as `pack_api_key_and_version` does; raises Truncated if it has fewer."""
     if len(frame) < ROUTE_BYTES:
         raise Truncated(f"a request header in {len(frame)} bytes")
     return frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3]

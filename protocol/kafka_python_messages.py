@@ -59,7 +59,7 @@ _NEWER: Final[Mapping[int, tuple[Any, Any]]] = {
 
 
 @cache
-def find_message_classes(api_key: int) -> tuple[Any, Any]:
+def find_request_and_response_classes(api_key: int) -> tuple[Any, Any]:
     """Return kafka-python's classes of an API's request and response, also of a hot API's; raises KeyError."""
     newer = _NEWER.get(api_key)
     if newer is not None:
@@ -76,7 +76,7 @@ def find_message_classes(api_key: int) -> tuple[Any, Any]:
 @cache
 def schema(api_key: int) -> ApiSchema[Any, Any]:
     """Return the messages of an API in kafka-python's classes; raises KeyError if it has none."""
-    return build_schema(*find_message_classes(api_key))
+    return build_schema(*find_request_and_response_classes(api_key))
 
 
 def build_schema(request: type[Request], response: type[Response]) -> ApiSchema[Request, Response]:
@@ -115,7 +115,7 @@ def encode_response_in_steps(
     The response is kafka-python's also if the API is hot. The error codes in its arrays are counted in `errors`.
     Raises MessageTooLarge beyond `bytes_max`.
     """
-    cls = find_message_classes(api_key)[1]
+    cls = find_request_and_response_classes(api_key)[1]
     _check(cls, message)
     writer = StepwiseMessageWriter(
         version, flexible=cls.flexible_version_q(version), bytes_max=bytes_max, errors=errors
@@ -128,7 +128,7 @@ def encode_request_in_steps(api_key: int, version: int, message: Any) -> Generat
 
     The request is kafka-python's also if the API is hot. Raises MessageTooLarge beyond 2 GiB.
     """
-    cls = find_message_classes(api_key)[0]
+    cls = find_request_and_response_classes(api_key)[0]
     _check(cls, message)
     flexible = cls.flexible_version_q(version)
     writer = StepwiseMessageWriter(version, flexible=flexible, bytes_max=MAX_INT32, errors=Counter())
@@ -140,7 +140,7 @@ def decode_response_in_steps(api_key: int, version: int, body: bytes, pos: int) 
 
     Bytes after it are ignored. Raises ProtocolError only.
     """
-    cls = find_message_classes(api_key)[1]
+    cls = find_request_and_response_classes(api_key)[1]
     return read_message_in_steps(_reader(cls, version), cls.name, body, pos)
 
 

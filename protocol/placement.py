@@ -30,7 +30,7 @@ def _hash(group_id: GroupId) -> int:
     return hashed
 
 
-class PartitionPlacementTally:
+class GroupPlacementTally:
     """The groups found in one of `num_partitions` partitions, and the partitions to which they belong."""
 
     __slots__ = ("earlier", "elsewhere", "groups", "later", "names", "num_partitions", "partition")
@@ -69,14 +69,14 @@ class PartitionPlacementTally:
         return sum(self.elsewhere.values())
 
     @property
-    def common_home_partition(self) -> Partition | None:
+    def common_other_home_partition(self) -> Partition | None:
         """The one other partition to which all groups belong; None if they do not."""
         if len(self.elsewhere) == 1 and self.misplaced_group_count == self.groups:
             return next(iter(self.elsewhere))
         return None
 
 
-def find_swapped_directories(placements: Iterable[PartitionPlacementTally]) -> dict[Partition, Partition]:
+def find_swapped_directories(placements: Iterable[GroupPlacementTally]) -> dict[Partition, Partition]:
     """Return each partition whose directory seems to be that of another partition, with the other partition.
 
     One group alone proves nothing. Returns an empty dict if the topic seems to have got more partitions: then many
@@ -86,13 +86,13 @@ def find_swapped_directories(placements: Iterable[PartitionPlacementTally]) -> d
     if len(misplaced) >= GROWN_PARTITIONS_MIN and infer_earlier_partition_count(misplaced) is not None:
         return {}
     return {
-        each.partition: each.common_home_partition
+        each.partition: each.common_other_home_partition
         for each in misplaced
-        if each.common_home_partition is not None and each.groups >= SAME_PLACE_MIN
+        if each.common_other_home_partition is not None and each.groups >= SAME_PLACE_MIN
     }
 
 
-def infer_earlier_partition_count(placements: Iterable[PartitionPlacementTally]) -> int | None:
+def infer_earlier_partition_count(placements: Iterable[GroupPlacementTally]) -> int | None:
     """Return the smaller number of partitions by which all misplaced groups were placed, None if there is none.
 
     A topic that has got more partitions has such groups.
@@ -105,7 +105,7 @@ def infer_earlier_partition_count(placements: Iterable[PartitionPlacementTally])
     )
 
 
-def infer_later_partition_count(placements: Iterable[PartitionPlacementTally]) -> int | None:
+def infer_later_partition_count(placements: Iterable[GroupPlacementTally]) -> int | None:
     """Return the larger number of partitions by which all groups were placed, None if they are in their places."""
     placements = [each for each in placements if each.groups]
     if not any(each.elsewhere for each in placements):

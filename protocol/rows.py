@@ -33,8 +33,10 @@ class EncodedRows:
         """Return the rows with the numbers from `start` to the one before `stop`."""
         return EncodedRows(self.data[start * self.row_bytes : stop * self.row_bytes], self.row_bytes)
 
-    def copy_columns_into(self, start: int, end: int, out: bytearray, at: int, out_row_bytes: int) -> None:
-        """Copy the bytes from `start` to before `end` of every row to `at` in the same row of `out`.
+    def copy_columns_into(
+        self, column_start: int, column_end: int, out: bytearray, at: int, out_row_bytes: int
+    ) -> None:
+        """Copy the bytes from `column_start` to before `column_end` of every row to `at` in the same row of `out`.
 
         The rows of `out` have `out_row_bytes` bytes.
         """
@@ -42,7 +44,7 @@ class EncodedRows:
             bytearray(self.data),
             self.row_bytes,
         )  # slices of bytes would be converted at each step
-        for place in range(start, end):
+        for place in range(column_start, column_end):
             out[at::out_row_bytes] = data[place::row_bytes]
             at += 1
 

@@ -35,7 +35,7 @@ class StorageFull(StorageError):
     """No space, or no quota, is left on the device."""
 
 
-class StorageFailed(StorageError):
+class LogNotWritable(StorageError):
     """An earlier append failed, and the log refuses more of them until it has been repaired."""
 
 

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from storage.errors import StorageError, StorageFailed, storage_error
+from storage.errors import LogNotWritable, StorageError, storage_error
 
 
 class Health:
@@ -20,13 +20,13 @@ class Health:
     def check_open(self) -> None:
         """Raise StorageFailed if the log is closed."""
         if self.closed:
-            raise StorageFailed(self._data_dir, "the log is closed")
+            raise LogNotWritable(self._data_dir, "the log is closed")
 
     def check(self) -> None:
         """Raise StorageFailed if the log is closed, or an earlier write failed."""
         self.check_open()
         if self.failed is not None:
-            raise StorageFailed(self._data_dir, f"an earlier write failed ({self.failed})")
+            raise LogNotWritable(self._data_dir, f"an earlier write failed ({self.failed})")
 
     def record_failure(self, path: Path, error: OSError, doing: str) -> StorageError:
         """Refuse appends from now on; return the error to raise."""

@@ -3,7 +3,7 @@
 
 An append is one frame in the journal (`journals`). Its batches wait in memory until `write_behind` writes them
 into their segments, many at a time; `checkpoint_journal` syncs the segments, and then the journal is no longer needed
-(`segment_writer`). `opening` and `recovery` read all this again after a stop or a failure.
+(`segment_write_behind`). `opening` and `recovery` read all this again after a stop or a failure.
 
 There are three locks, always taken in this order: `_io_lock` for everything that touches segments; the journals'
 `sync_lock` for the journals that may be removed; their `lock` for the journal being written, the log end offsets
@@ -26,7 +26,7 @@ from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import FileSystem
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, parse_journal, partition_dir
 from storage.disk.lock import DirectoryLock
-from storage.errors import CorruptLog, StorageError, StorageFailed, storage_error
+from storage.errors import CorruptLog, LogNotWritable, StorageError, storage_error
 from storage.health import Health
 from storage.journal.journal import Entry
 from storage.journal.journal_registry import consume_clean_mark
@@ -39,12 +39,12 @@ from storage.partitions import Partitions
 from storage.recovery.log_recovery import DiscardedRange, log_end_position
 from storage.recovery.opening import (
     open_handed_over_partition,
-    open_logs,
+    recover_logs_and_begin_journal,
     recover_skipped_partition,
     remove_journals_at_stop,
 )
 from storage.recovery.recovery import RecoveryAssumptions, find_or_generate_topic_id
-from storage.segment_writer import SegmentWriter
+from storage.segment_write_behind import JournalToSegmentsWriter
 from storage.settings import LogSettings
 
 __all__ = ["DiscardedRange", "LogManager", "LogSettings"]
@@ -66,7 +66,7 @@ class LogManager:
         self._health = Health(directory.data_dir)
         self._partitions = Partitions(directory)
         self._journals = Journals(directory, self._health)
-        self._writer = SegmentWriter(directory, self._health, self._journals, self._partitions)
+        self._writer = JournalToSegmentsWriter(directory, self._health, self._journals, self._partitions)
         self._kept: Collection[Path] = ()
 
     # -------------------------------------------------------------- life
@@ -119,7 +119,9 @@ class LogManager:
     def _recover(self, given: RecoveryAssumptions) -> None:
         """Recover the logs from disk. All locks are held, or no other thread knows this manager yet."""
         owned = self._partitions.owned
-        opened = open_logs(self._directory, owned, () if owned is None else self._kept, given)
+        opened = recover_logs_and_begin_journal(
+            self._directory, owned, () if owned is None else self._kept, given
+        )
         self._partitions.replace_all(opened)
         self._journals.switch_to_journal(opened.journal, opened.last_flush, opened.kept_here)
         self._writer.clear_queue()
@@ -136,7 +138,7 @@ class LogManager:
         with self._io_lock, self._journals.sync_lock, self._journals.lock:
             health = self._health
             health.check_open()
-            health.failed = health.failed or StorageFailed(self.data_dir, "a repair did not finish")
+            health.failed = health.failed or LogNotWritable(self.data_dir, "a repair did not finish")
             try:
                 self._close_files()
                 # We know which journals must exist, and need not trust what is left of the directory.
@@ -151,7 +153,7 @@ class LogManager:
 
         Raises StorageError if that fails; the directory is unlocked all the same, and the next `open`
         recovers it. Does nothing the second time. In a shared
-        directory the journal is left to `SharedDirectoryFiles.replay_node_journal`.
+        directory the journal is left to `SharedDirectoryFiles.replay_and_remove_node_journal`.
         """
         if self._health.closed:
             return
@@ -172,7 +174,7 @@ class LogManager:
         with self._io_lock, self._journals.sync_lock, self._journals.lock:
             self._journals.close()
             for log in self._partitions.logs():
-                log.write_indexes(seal=True)
+                log.write_derived_files(seal=True)
             if not self._directory.is_shared:
                 failed = bool(self._partitions.failed)
                 remove_journals_at_stop(self._directory, self._kept if failed else (), mark=not failed)
@@ -237,7 +239,7 @@ class LogManager:
         """
         return self._partitions.end_offset(partition)
 
-    def log(self, partition: Partition) -> PartitionLog:
+    def get_or_create_log(self, partition: Partition) -> PartitionLog:
         """Return a partition's log, still without queued batches; a new log is written at its first append.
 
         Valid until `recover_all_after_failure`. Raises CorruptLog for a failed partition, NotOwned for one of another
@@ -334,7 +336,7 @@ class LogManager:
                 rolled for point, log in logs if (rolled := select_rolled_segments(log, point)) is not None
             ]
 
-    def replace_segments(self, rolled: RolledSegments, base_offsets: Sequence[Offset]) -> bool:
+    def replace_segments(self, rolled: RolledSegments, replaced_base_offsets: Sequence[Offset]) -> bool:
         """Replace segments by the cleaned segment made from them; durable on return.
 
         Returns False, and does nothing, if the log is not this node's any more or was opened again since.
@@ -345,7 +347,7 @@ class LogManager:
             if not self.is_log_current(rolled):
                 return False
             try:
-                rolled.log.replace_with_cleaned(base_offsets)
+                rolled.log.replace_with_cleaned_segment(replaced_base_offsets)
             except OSError as error:
                 raise self._health.record_failure(
                     rolled.log.directory, error, "swapping in a cleaned segment"
@@ -411,7 +413,7 @@ class LogManager:
             self._writer.write_partition_queue(partition)
             log = partitions.get_or_create_log(partition)
             try:
-                log.write_indexes(seal=True)
+                log.write_derived_files(seal=True)
             except OSError as error:
                 raise storage_error(log.directory, error, "releasing a partition") from error
             self._writer.sync(log)
@@ -431,7 +433,7 @@ class LogManager:
         with self._io_lock:
             self._health.check()
             self._writer.write_partition_queue(partition)
-            return self.log(partition).read(start_offset, max_bytes)
+            return self.get_or_create_log(partition).read(start_offset, max_bytes)
 
     def run_read_on_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
         """Return the result of `read` for a partition's log; `read` must not change the log, and nothing else does.
@@ -444,7 +446,7 @@ class LogManager:
             if fresh:
                 self._writer.write_partition_queue(partition)
             try:
-                return read(self.log(partition))
+                return read(self.get_or_create_log(partition))
             except OSError as error:
                 raise storage_error(error.filename or self.data_dir, error, "reading") from error
 
@@ -452,6 +454,6 @@ class LogManager:
         """Return the file and the byte at which a batch starts. Raises CorruptLog and StorageError."""
         with self._io_lock:
             try:
-                return self.log(partition).locate(offset)
+                return self.get_or_create_log(partition).locate(offset)
             except OSError as error:
                 raise storage_error(self.data_dir, error, "reading") from error

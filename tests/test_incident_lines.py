@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coordinator.telemetry.incidents import OPEN_MAX, REMIND_MS, Incidents
 from coordinator.telemetry.logs import get_logger
-from storage.cleaner.work import CleaningJob, CleaningResult, write_cleaned_segments
+from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, eventually, node

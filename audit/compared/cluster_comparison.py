@@ -114,7 +114,7 @@ def compare_with_live_cluster(facts: Facts, before: LiveState, ask: Ask, gather:
     time.sleep(PAUSE_S)
     looked = ask(again)
     time.sleep(PAUSE_S)
-    second_log = read_logged_state(_narrowed(facts, again, gather), again, only=True)
+    second_log = read_logged_state(_narrowed(facts, again, gather), again, without_others=True)
     second = list(compare_log_with_cluster(second_log, looked, ask(again)))
     stood_still = _stood_still(first, second)
     settled = [found for found in first if found.group not in again]
@@ -178,8 +178,8 @@ def _suspicious(facts: Facts, before: LiveState, after: LiveState) -> set[str]:
     return suspects
 
 
-def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = False) -> LoggedState:
-    """Return the log's state: all stored groups, and the offsets of `groups`; with `only`, nothing of other groups.
+def read_logged_state(facts: Facts, groups: Collection[str], *, without_others: bool = False) -> LoggedState:
+    """Return the log's state: the offsets of `groups`, and all stored groups, or `without_others` only these.
 
     Groups in a partition where the cluster does not search for them are left out.
     """
@@ -207,7 +207,8 @@ def read_logged_state(facts: Facts, groups: Collection[str], *, only: bool = Fal
         key[0]: LoggedGroup(None, None, frozenset(), value.partition, value.file, value.position)
         for key, value in offsets.items()
     }
-    for row in filter(is_looked_for, (of(facts.live_groups) if only else facts.live_groups).collect()):
+    stored = of(facts.live_groups) if without_others else facts.live_groups
+    for row in filter(is_looked_for, stored.collect()):
         members = frozenset(member["member_id"] for member in row["members"] or ())
         found[row["group"]] = LoggedGroup(
             row["state"], row["protocol_type"], members, row["partition"], row["file"], row["last_position"]

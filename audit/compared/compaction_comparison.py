@@ -32,11 +32,11 @@ from audit.facts.state import (
 from audit.fold import PARTIALS, SUMMARY
 from audit.fold.partials import make_partial_batch
 from audit.schema import DIFFERENCES, arrow_schema, local_table
-from audit.source.compacted_copy import Clean, VanishedLog, compact_log_copy, write_uncompacted_copy
+from audit.source.compacted_copy import Clean, VanishedLog, compact_log_copy, write_partition_log_copy
 from audit.source.plan import Range, plan
 from audit.source.read import read_part
+from storage.cleaner.partition_cleaning import OffsetMapTooSmall, write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import OffsetMapTooSmall, write_cleaned_segments
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import CorruptBatch, CorruptLog, StorageError
 
@@ -47,7 +47,7 @@ _PLACE: Final = ("file", "last_position")
 _SHOWN_LENGTH: Final = 500
 
 
-def find_compaction_differences(facts: Facts, clean: Clean = write_cleaned_segments) -> DataFrame:
+def find_differences_after_compaction(facts: Facts, clean: Clean = write_cleaned_segments) -> DataFrame:
     """Return the differences between a copy of each local log and the same copy once compacted.
 
     Rows have DIFFERENCES. A partition that is left out because it is damaged has a row of kind `compacted` as well, and
@@ -95,7 +95,7 @@ class _CompareTask(msgspec.Struct, frozen=True):
         with tempfile.TemporaryDirectory(prefix="groupkeeper-audit-", dir=self.work) as scratch:
             directory = Path(scratch, f"{OFFSETS_TOPIC}-{log[0].partition}")
             directory.mkdir()
-            copy = write_uncompacted_copy(log, directory)
+            copy = write_partition_log_copy(log, directory)
             if copy is not None:
                 yield from ((False, part) for part in _folded(directory, log[0].directory, self.rules))
                 compact_log_copy(copy, self.now_ms, self.settings, self.clean)

@@ -27,7 +27,7 @@ def build_fold_parameters(options: AuditOptions, inventory: LogInventory) -> Fol
     )
 
 
-def sightings_by_file(sightings: DataFrame) -> DataFrame:
+def summarize_sightings_by_file(sightings: DataFrame) -> DataFrame:
     """Return one row for each check and file: the number of its sightings, and the place and message of the first."""
     return sightings.sparkSession.sql(
         """
@@ -87,7 +87,7 @@ def make_lazy_facts(
         folded=summary,
         spread=spread,
         ranges=checkpoint_lazily(with_previous_range(summaries_of_kind(small, "range"))),
-        sightings=checkpoint_lazily(sightings_by_file(summaries_of_kind(small, "sighting"))),
+        sightings=checkpoint_lazily(summarize_sightings_by_file(summaries_of_kind(small, "sighting"))),
         hours=summaries_of_kind(small, "hour"),
         rebalances=summaries_of_kind(small, "rebalances"),
         arrivals=summaries_of_kind(small, "arrivals"),

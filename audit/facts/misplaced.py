@@ -10,7 +10,7 @@ from audit.facts.log_facts import Facts
 from audit.schema import MISPLACED, local_table
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import (
-    PartitionPlacementTally,
+    GroupPlacementTally,
     find_swapped_directories,
     infer_earlier_partition_count,
 )
@@ -27,7 +27,7 @@ class MisplacementCause(enum.StrEnum):
     """Any other cause of misplaced groups."""
 
 
-def find_misplaced_groups(facts: Facts) -> DataFrame | None:
+def list_partitions_with_misplaced_groups(facts: Facts) -> DataFrame | None:
     """Return a row of MISPLACED for each partition with misplaced groups, or None.
 
     None means that the fold has seen no misplaced group, or that the number of partitions is unknown.
@@ -49,8 +49,8 @@ def find_misplaced_groups(facts: Facts) -> DataFrame | None:
     return local_table(facts.spark, MISPLACED, rows)
 
 
-def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence[PartitionPlacementTally]:
-    placements = {partition: PartitionPlacementTally(Partition(partition), count) for partition in partitions}
+def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence[GroupPlacementTally]:
+    placements = {partition: GroupPlacementTally(Partition(partition), count) for partition in partitions}
     names = (
         facts.offsets.select("partition", "group").union(facts.groups.select("partition", "group")).distinct()
     )
@@ -60,7 +60,7 @@ def _placements(facts: Facts, partitions: Sequence[int], count: int) -> Sequence
 
 
 def _meaning(
-    placement: PartitionPlacementTally, home: Partition | None, earlier: int | None
+    placement: GroupPlacementTally, home: Partition | None, earlier: int | None
 ) -> tuple[MisplacementCause, str]:
     names = ", ".join(map(repr, placement.names))
     if home is not None:

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from audit.fold.check_sightings import CheckSightings
 from audit.fold.fold_parameters import FoldParameters
-from audit.fold.observations import CheckSightings
 from audit.fold.partials import make_partial_batch
 from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs
 from audit.schema import CHANGED_MEANWHILE

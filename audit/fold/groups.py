@@ -13,7 +13,7 @@ from audit.fold.placement import PlacementCheck
 from audit.fold.rows import HOUR_MS, Bools, FoldInputRows, Longs, RowsByKey, combine_keys, encode_dictionary
 
 
-def fold_groups(
+def fold_groups_and_rebalances(
     rows: FoldInputRows, rules: FoldParameters, placement: PlacementCheck
 ) -> Iterator[pa.RecordBatch]:
     """Yield the summaries of kinds `group`, `rebalances` and `arrivals`."""

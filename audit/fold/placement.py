@@ -4,8 +4,8 @@
 import numpy as np
 import pyarrow as pa
 
+from audit.fold.check_sightings import CheckSightings
 from audit.fold.fold_parameters import FoldParameters
-from audit.fold.observations import CheckSightings
 from audit.fold.rows import FoldInputRows, Longs
 from protocol.placement import partition_for
 

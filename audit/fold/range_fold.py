@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from audit.fold.batch_checks import fold_batches
+from audit.fold.check_sightings import CheckSightings
 from audit.fold.fold_parameters import FoldParameters
-from audit.fold.groups import fold_groups
-from audit.fold.observations import CheckSightings
+from audit.fold.groups import fold_groups_and_rebalances
 from audit.fold.offsets import fold_offsets
 from audit.fold.placement import PlacementCheck
 from audit.fold.record_checks import note_problem_records
@@ -87,5 +87,5 @@ def _fold_range(batches: list[pa.RecordBatch], rules: FoldParameters) -> Iterato
     yield from note_problem_records(rows, rules, seen)
     yield from fold_transactions(rows, stands)
     yield from fold_offsets(rows, rules, stands, placement)
-    yield from fold_groups(rows, rules, placement)
+    yield from fold_groups_and_rebalances(rows, rules, placement)
     yield from seen.partials()

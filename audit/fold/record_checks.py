@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from audit.fold.check_sightings import CheckSightings
 from audit.fold.fold_parameters import FoldParameters
-from audit.fold.observations import CheckSightings
 from audit.fold.partials import make_partial_batch
 from audit.fold.rows import Bools, FoldInputRows
 from storage.columns.schema import NULL_KEY, UNKNOWN

@@ -23,7 +23,7 @@ _NAME_MAX: Final = 44
 _ROWS_MAX: Final = 15
 
 
-class Bar(msgspec.Struct, frozen=True, kw_only=True):
+class ChartRectangle(msgspec.Struct, frozen=True, kw_only=True):
     """A rectangle in a chart; `says` is its description, `kind` selects its colour."""
 
     x: float
@@ -50,7 +50,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     note: str
     height: float
-    bars: Sequence[Bar] = ()
+    bars: Sequence[ChartRectangle] = ()
     texts: Sequence[Text] = ()
     grid: Sequence[float] = ()
     line: Sequence[tuple[float, float]] = ()
@@ -154,7 +154,9 @@ def _columns(
     for index, (value, words) in enumerate(zip(values, says, strict=True)):
         height = max(value / top * _PLOT, 1.0 if value else 0.0)
         x = _LEFT + index * pitch + gap / 2
-        bars.append(Bar(x=x, y=base - height, width=min(pitch - gap, 40.0), height=height, says=words))
+        bars.append(
+            ChartRectangle(x=x, y=base - height, width=min(pitch - gap, 40.0), height=height, says=words)
+        )
     steps = [top * part for part in (0, 0.5, 1)]
     scale = [
         Text(x=_LEFT - 6, y=_y(step, top) + 4, words=format_scale_number(step), anchor="end")
@@ -193,7 +195,9 @@ def _rows(title: str, note: str, rows: Sequence[tuple[str, int, str]]) -> Chart:
     for index, (name, count, kind) in enumerate(rows):
         y = index * _ROW
         width = max((WIDTH - 2) * count / longest, 2.0)
-        bars.append(Bar(x=1, y=y + 18, width=width, height=9, says=f"{name}: {count:,}", kind=kind))
+        bars.append(
+            ChartRectangle(x=1, y=y + 18, width=width, height=9, says=f"{name}: {count:,}", kind=kind)
+        )
         texts.append(Text(x=1, y=y + 13, words=shortened(name), anchor="start", kind="name"))
         texts.append(Text(x=WIDTH - 1, y=y + 13, words=f"{count:,}", anchor="end", kind="value"))
     return Chart(title=title, note=note, height=len(rows) * _ROW, bars=bars, texts=texts)

@@ -45,7 +45,7 @@ def collect_all_but_findings(facts: Facts) -> Report:
     )
 
 
-def make_report_with_findings(report: Report, found: Sequence[Finding], seconds: float) -> Report:
+def make_report_with_findings(report: Report, found: Sequence[Finding], audit_seconds: float) -> Report:
     """Return the report with its findings, and with the duration of the audit."""
     severities = [finding.severity for finding in found]
     run = msgspec.structs.replace(
@@ -54,7 +54,7 @@ def make_report_with_findings(report: Report, found: Sequence[Finding], seconds:
         errors=severities.count("error"),
         warnings=severities.count("warning"),
         infos=severities.count("info"),
-        seconds=round(seconds, 3),
+        seconds=round(audit_seconds, 3),
     )
     return msgspec.structs.replace(report, run=run, findings=found)
 

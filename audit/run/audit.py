@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from audit.checks import query_findings
 from audit.compared.cluster_comparison import PAUSE_S, compare_with_live_cluster
-from audit.compared.compaction_comparison import find_compaction_differences
+from audit.compared.compaction_comparison import find_differences_after_compaction
 from audit.compared.live_state_reader import LiveState, read_live_state
 from audit.errors import AuditError
 from audit.facts.inventory import join_directory_snapshots
@@ -21,7 +21,7 @@ from audit.report import parquet_tables
 from audit.report.collect import collect_all_but_findings, collect_findings, make_report_with_findings
 from audit.report.model import Report
 from audit.report.write import write_reports
-from audit.run.reading import LogReading, read_facts
+from audit.run.reading import BackgroundLogReader, read_facts
 from audit.schema import DIFFERENCES, local_table
 from audit.source.compacted_copy import check_work_dir
 from audit.source.directory_snapshot import DirectorySnapshot, take_directory_snapshot
@@ -48,9 +48,9 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         before = read_live_state(options.against)
         time.sleep(PAUSE_S)  # the reported state is on its way into the segments
     step("reading the log")
-    reading = LogReading(spark, options, inventory, *_earlier(spark, options, out))
+    reading = BackgroundLogReader(spark, options, inventory, *_earlier(spark, options, out))
     found = query_findings(reading.facts)
-    facts = reading.finish()
+    facts = reading.wait_for_facts()
     # A cleaner may have progressed meanwhile, which explains gaps now; directories of URLs do not change.
     now = join_directory_snapshots(
         {at: seen if is_url(at) else _take_snapshot(spark, at) for at, seen in looks.items()}
@@ -62,7 +62,7 @@ def audit(spark: SparkSession, options: AuditOptions, *, step: Step = lambda _: 
         facts = _with_differences(facts, _to_cluster(facts, before))
     if options.compacted is not None:
         step("compacting a copy of each log")
-        facts = _with_differences(facts, find_compaction_differences(facts))
+        facts = _with_differences(facts, find_differences_after_compaction(facts))
     step("asking the checks")
     if facts is not reading.facts:  # more is known by now
         found = query_findings(facts)

@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from audit.facts.fact_tables import build_fold_parameters, checkpoint_lazily, make_lazy_facts
 from audit.facts.inventory import LogInventory
 from audit.facts.log_facts import Facts, RunSummary
-from audit.facts.misplaced import find_misplaced_groups
+from audit.facts.misplaced import list_partitions_with_misplaced_groups
 from audit.fold import SUMMARY
 from audit.options import AuditOptions
 from audit.source import fold_log_dirs
 
 
-class LogReading:
+class BackgroundLogReader:
     """Reads a log once, in the background, so that queries on its `facts` can be planned meanwhile.
 
     Java needs seconds to plan them, while other processes do the reading.
@@ -40,20 +40,20 @@ class LogReading:
         self.facts = self._plan(1)
         """The tables, planned for a summary that one task can hold, as it seldom is larger."""
 
-    def finish(self) -> Facts:
+    def wait_for_facts(self) -> Facts:
         """Wait until the log is read; return `facts`, or new facts if they need more tasks or groups are misplaced."""
         spread = 1 + self._rows.result() // self.facts.options.cutting.merged_rows
         self._thread.shutdown()
         if spread > 1:
             _compile_queries(self.facts.spark, True)
         facts = self._plan(spread) if spread > 1 else self.facts
-        elsewhere = find_misplaced_groups(facts)
+        elsewhere = list_partitions_with_misplaced_groups(facts)
         return facts if elsewhere is None else msgspec.structs.replace(facts, misplaced=elsewhere)
 
 
 def read_facts(spark: SparkSession, options: AuditOptions, inventory: LogInventory) -> Facts:
     """Read the log, and plan the tables from it."""
-    return LogReading(spark, options, inventory).finish()
+    return BackgroundLogReader(spark, options, inventory).wait_for_facts()
 
 
 def _read(summary: DataFrame) -> int:

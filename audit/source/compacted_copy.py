@@ -18,8 +18,8 @@ from audit.source.read import read_range_chunks
 from audit.source.remote import is_url
 from audit.source.segments import list_partition_segments
 from protocol.newtypes import Offset
+from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult, OldSegment
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningJob, CleaningResult, OldSegment
 from storage.columns.batch_finder import Chunk
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import segment_name
@@ -29,7 +29,7 @@ from storage.partition.swap import swap_in
 from storage.settings import LogSettings
 
 Clean = Callable[[FileSystem, CleaningJob], CleaningResult]
-"""The function that compacts, as `storage.cleaner.work.clean`."""
+"""The function that compacts, as `storage.cleaner.partition_cleaning.clean`."""
 
 _INDEX_INTERVAL_BYTES: Final = LogSettings().index_interval_bytes
 
@@ -57,7 +57,7 @@ def check_work_dir(work: str, log_dirs: Sequence[str]) -> None:
             raise AuditError(f"--compacted {work}: this is in {log_dir}, where an audit writes nothing")
 
 
-def write_uncompacted_copy(log: Iterable[Range], directory: Path) -> LogCopy | None:
+def write_partition_log_copy(log: Iterable[Range], directory: Path) -> LogCopy | None:
     """Write the batches of a partition to an empty directory, segment by segment; return None if there are none.
 
     Raises CorruptLog for a log that is damaged or out of order, VanishedLog, and OSError.

@@ -30,7 +30,7 @@ class JournalPartitionBatches(msgspec.Struct, frozen=True):
     positions: bytes
     base_offsets: bytes
 
-    def batch_positions(self) -> Iterator[tuple[int, int]]:
+    def batch_positions_and_base_offsets(self) -> Iterator[tuple[int, int]]:
         """Return the position and the base offset of each batch."""
         return zip(array("q", self.positions), array("q", self.base_offsets), strict=True)
 

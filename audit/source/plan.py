@@ -17,7 +17,7 @@ from audit.errors import AuditError
 from audit.source.directory_snapshot import read_log_starts
 from audit.source.journals import JournalDamage, JournalPartitionBatches, read_directory_journals
 from audit.source.segments import SegmentFile, list_partition_segments, open_for_reading, partition_dirs
-from storage.columns.batch_finder import find_split_points
+from storage.columns.batch_finder import find_split_positions_and_offsets
 from storage.disk.layout import OFFSETS_TOPIC, journal_dirs
 
 RANGE_BYTES: Final = 64 << 20
@@ -160,7 +160,7 @@ def _cut(segment: SegmentFile, range_bytes: int) -> list[tuple[int, int, int]]:
         try:
             with open_for_reading(segment.path) as (read, file_id):
                 if file_id == segment.file_id:
-                    places += find_split_points(read, segment.size_bytes, range_bytes)
+                    places += find_split_positions_and_offsets(read, segment.size_bytes, range_bytes)
         except FileNotFoundError:
             pass  # Replaced: it will be read by its offsets.
     ends = [position for position, _ in places[1:]] + [segment.size_bytes]

@@ -202,7 +202,11 @@ def next_offset(chunk: Chunk) -> int:
 
 def _journal(part: Range, journal: JournalPartitionBatches, reached: int) -> Iterator[FileChunk]:
     """Yield the batches of a journal from offset `reached` on; from the segments, if the journal is gone by now."""
-    wanted = [(position, offset) for position, offset in journal.batch_positions() if offset >= reached]
+    wanted = [
+        (position, offset)
+        for position, offset in journal.batch_positions_and_base_offsets()
+        if offset >= reached
+    ]
     if not wanted:
         return
     try:

@@ -112,7 +112,7 @@ class AdminServer:
             return refusal
         if self._only_loopback and not names_loopback(request.headers.get("Host", "")):
             return web.Response(status=403, text="this node is to be asked for as localhost or 127.0.0.1\n")
-        self.guard.on_request_received(transport)
+        self.guard.stop_connection_clock(transport)
         try:
             return await handler(request)
         except SharedWorkFailed:
@@ -158,7 +158,11 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def names_loopback(host: str) -> bool:
+def names_loopback(host_header: str) -> bool:
     """Return whether a Host header, with or without a port, names loopback, or is missing (HTTP/1.0)."""
-    name = host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    return not host or name.lower() == "localhost" or is_loopback(name)
+    name = (
+        host_header.partition("]")[0].removeprefix("[")
+        if host_header.startswith("[")
+        else host_header.partition(":")[0]
+    )
+    return not host_header or name.lower() == "localhost" or is_loopback(name)

@@ -37,7 +37,7 @@ class Guard:
         oldest.abort()
         return True
 
-    def on_request_received(self, transport: asyncio.BaseTransport | None) -> None:
+    def stop_connection_clock(self, transport: asyncio.BaseTransport | None) -> None:
         """Stop a connection's clock: its request is complete, and the response may take any time."""
         if transport is not None and (connection := self.connections.get(transport)) is not None:
             connection.stop_clock()

@@ -16,9 +16,9 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer, find_repeat_refusals, find_replica_refusal
 from coordinator.catalogue.config_values import ConfigSource
-from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.steps import COUNTED_PER_STEP, Steps, iterate_in_steps
 from coordinator.catalogue.topic import Refusal, Topic
+from coordinator.catalogue.topic_configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from coordinator.topology.view import ClusterTopology

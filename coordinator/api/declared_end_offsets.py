@@ -12,17 +12,17 @@ from typing import Final
 
 from coordinator.api.context import PARKED, ParkedSentinel, RequestContext
 from coordinator.api.slices import respond_in_slices
-from coordinator.catalogue.configs import end_offsets_group_id
-from coordinator.node import EndOffset, EndsByTopic, Node, Partitions
+from coordinator.catalogue.topic_configs import end_offsets_group_id
+from coordinator.node import CommittedEndOffset, EndsByTopic, Node, Partitions
 from coordinator.partitions.group_access import AbsentGroup, GroupAccess
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 
-Known = Mapping[str, Mapping[int, EndOffset] | None]
+Known = Mapping[str, Mapping[int, CommittedEndOffset] | None]
 """By topic, the known ends by partition; None if they are unknown now, because their group is not served."""
 
-NO_END: Final[Mapping[int, EndOffset]] = {}
+NO_END: Final[Mapping[int, CommittedEndOffset]] = {}
 
 
 def find_ends_and_respond(
@@ -36,7 +36,7 @@ def find_ends_and_respond(
     The response of `respond` may have generators in place of its lists. The reply waits until the commits that it
     shows are durable.
     """
-    known: dict[str, Mapping[int, EndOffset] | None] = dict.fromkeys(wanted, NO_END)
+    known: dict[str, Mapping[int, CommittedEndOffset] | None] = dict.fromkeys(wanted, NO_END)
     elsewhere: dict[GroupId, Partitions] = {}
     for group_id, partitions in _by_group(node, wanted).items():
         if node.ends is not None and not node.group_access.leads(group_id):
@@ -87,7 +87,7 @@ def find_group_committed_ends(
         committed = kept.offsets.get_topic_offsets(name)
         found = {index: committed[index] for index in indexes if index in committed}
         ends[name] = {
-            index: EndOffset(each.offset, each.commit_timestamp)
+            index: CommittedEndOffset(each.offset, each.commit_timestamp)
             for index, each in found.items()
             if each.offset >= 0
         }

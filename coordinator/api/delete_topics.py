@@ -33,7 +33,7 @@ class WantedTopic(NamedTuple):
     topic_id: uuid.UUID | None
 
 
-class Deletion(NamedTuple):
+class TopicDeletionResult(NamedTuple):
     """The outcome of deleting one topic, with the name and id that the response gives it."""
 
     name: str | None
@@ -45,10 +45,10 @@ def handle(node: Node, request: DeleteTopicsRequest, ctx: RequestContext) -> Par
     """Delete topics, each by itself, and the offsets that groups have committed in them."""
     version = ctx.api_version
 
-    def edit(catalogue: MutableTopics) -> Steps[list[Deletion]]:
+    def edit(catalogue: MutableTopics) -> Steps[list[TopicDeletionResult]]:
         return _delete_all(catalogue, _wanted(request, version))
 
-    def respond(deletions: list[Deletion]) -> DeleteTopicsResponse:
+    def respond(deletions: list[TopicDeletionResult]) -> DeleteTopicsResponse:
         return DeleteTopicsResponse(
             version=version, responses=cast_as_list(_result(each, version) for each in deletions)
         )
@@ -68,7 +68,7 @@ def _refused_all(request: DeleteTopicsRequest, error: ErrorCode, version: int) -
     return DeleteTopicsResponse(
         version=version,
         responses=cast_as_list(
-            _result(Deletion(*each, refusal), version) for each in _wanted(request, version)
+            _result(TopicDeletionResult(*each, refusal), version) for each in _wanted(request, version)
         ),
     )
 
@@ -79,7 +79,7 @@ def _wanted(request: DeleteTopicsRequest, version: int) -> Iterator[WantedTopic]
     return (WantedTopic(name, None) for name in request.topic_names)
 
 
-def _delete_all(catalogue: MutableTopics, wanted: Iterable[WantedTopic]) -> Steps[list[Deletion]]:
+def _delete_all(catalogue: MutableTopics, wanted: Iterable[WantedTopic]) -> Steps[list[TopicDeletionResult]]:
     """Delete topics as ControllerApis.deleteTopics: one named twice, by name or id, stays and gets one result."""
     times = yield from count_in_steps(wanted)
     targets: dict[WantedTopic, Topic | Refusal] = {}
@@ -89,26 +89,26 @@ def _delete_all(catalogue: MutableTopics, wanted: Iterable[WantedTopic]) -> Step
         else:
             targets[each] = _find(catalogue, each)
     found = yield from count_in_steps(target.id for target in targets.values() if isinstance(target, Topic))
-    deletions: list[Deletion] = []
+    deletions: list[TopicDeletionResult] = []
     for each in iterate_in_steps(targets):
         if each is None:
             yield
             continue
         target = targets[each]
         if isinstance(target, Refusal) and target.error is ErrorCode.INVALID_REQUEST:
-            deletions.append(Deletion(*each, target))
+            deletions.append(TopicDeletionResult(*each, target))
         elif times[each] > 1:
             what = "name" if each.topic_id is None else "id"
-            deletions.append(Deletion(*each, _refused(f"Duplicate topic {what}.")))
+            deletions.append(TopicDeletionResult(*each, _refused(f"Duplicate topic {what}.")))
         elif isinstance(target, Refusal):
-            deletions.append(Deletion(*each, target))
+            deletions.append(TopicDeletionResult(*each, target))
         elif found[target.id] == 1:
             result = catalogue.remove_topic(target.name)
             refusal = result if isinstance(result, Refusal) else None
-            deletions.append(Deletion(target.name, target.uuid, refusal))
+            deletions.append(TopicDeletionResult(target.name, target.uuid, refusal))
         elif each.name is not None:  # the request also has the topic's id, which gets no result of its own
             refusal = _refused("The provided topic name maps to an ID that was already supplied.")
-            deletions.append(Deletion(target.name, target.uuid, refusal))
+            deletions.append(TopicDeletionResult(target.name, target.uuid, refusal))
     return deletions
 
 
@@ -129,7 +129,7 @@ def _refused(reason: str) -> Refusal:
     return Refusal(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _result(deletion: Deletion, version: int) -> DeleteTopicsResponse.DeletableTopicResult:
+def _result(deletion: TopicDeletionResult, version: int) -> DeleteTopicsResponse.DeletableTopicResult:
     refusal = deletion.refusal or NO_ERROR
     return DeleteTopicsResponse.DeletableTopicResult(
         version=version,

@@ -20,7 +20,7 @@ from typing import Final
 
 from coordinator.api.context import PARKED, InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.fetch_answers import (
+from coordinator.api.fetch_partition_results import (
     FetchableTopicResponse,
     PartitionData,
     make_empty_result,
@@ -34,7 +34,7 @@ from coordinator.api.partition_checks import (
     find_existence_or_epoch_error,
 )
 from coordinator.api.slices import cast_as_list, iterate_with_none_at_pauses, respond_in_slices
-from coordinator.api.topics import find_topic, topic_id_to_bytes
+from coordinator.api.topic_lookup import find_topic, topic_id_to_bytes
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.classic.membership import heartbeat
+from coordinator.groups.classic.heartbeat_and_leave import heartbeat
 from coordinator.node import Node
 from coordinator.partitions.group_access import AbsentGroup, GroupEntry
 from protocol.apis import VersionRange

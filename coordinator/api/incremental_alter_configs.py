@@ -14,10 +14,10 @@ from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list
 from coordinator.api.topic_changes import change_and_answer
 from coordinator.catalogue.config_values import ConfigType
-from coordinator.catalogue.configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.names import invalid_reason
 from coordinator.catalogue.steps import Steps, count_in_steps, iterate_in_steps
 from coordinator.catalogue.topic import NO_ERROR, Refusal
+from coordinator.catalogue.topic_configs import TOPIC_CONFIGS, refusal_reason
 from coordinator.catalogue.topics import MutableTopics
 from coordinator.node import Node
 from protocol.apis import VersionRange
@@ -109,7 +109,7 @@ def _alter(topics: MutableTopics, name: str, changes: Sequence[AlterableConfig])
         return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     if reason := refusal_reason(configs):
         return Refusal(ErrorCode.INVALID_CONFIG, reason)
-    outcome = topics.configure(name, configs)
+    outcome = topics.replace_configs(name, configs)
     return outcome if isinstance(outcome, Refusal) else None
 
 

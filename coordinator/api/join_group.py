@@ -84,7 +84,7 @@ def adapt_response_to_version(response: JoinGroupResponse, version: int) -> Join
     return response
 
 
-def to_streamed_response(response: JoinGroupResponse, version: int) -> Any:
+def to_streamed_response_if_large(response: JoinGroupResponse, version: int) -> Any:
     """Return a response in the form that is encoded in steps, if it has much metadata for a leader; else None."""
     if sum([len(member.metadata) for member in response.members]) <= PIECES_FROM_BYTES:
         return None
@@ -111,6 +111,6 @@ API: Final = Api(
     changes=True,
     waits_for_members=True,
     adapt=adapt_response_to_version,
-    in_pieces=to_streamed_response,
+    in_pieces=to_streamed_response_if_large,
     short_answers=True,
 )

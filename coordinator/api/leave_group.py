@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
-from coordinator.groups.classic.membership import find_members_of_other_clients, leave
+from coordinator.groups.classic.heartbeat_and_leave import find_members_of_other_clients, leave
 from coordinator.node import Node
 from coordinator.partitions.group_access import AbsentGroup, GroupAccess, GroupEntry
 from protocol.apis import VersionRange

@@ -34,7 +34,7 @@ from coordinator.api.partition_checks import (
 from coordinator.api.slices import cast_as_list
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from coordinator.node import EndOffset, Node
+from coordinator.node import CommittedEndOffset, Node
 from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
@@ -219,7 +219,7 @@ def _topic(
     name: str,
     rows: list[ListOffsetsPartition],
     ctx: RequestContext,
-    ends: Mapping[int, EndOffset] | None,
+    ends: Mapping[int, CommittedEndOffset] | None,
 ) -> ListOffsetsTopicResponse:
     topic = node.catalogue.get(name)
     version = ctx.api_version
@@ -255,7 +255,7 @@ def _find(
     topic: Topic | None,
     row: ListOffsetsPartition,
     ctx: RequestContext,
-    ends: Mapping[int, EndOffset] | None,
+    ends: Mapping[int, CommittedEndOffset] | None,
 ) -> Found:
     timestamp = row.timestamp
     place = PLACES.get(timestamp)

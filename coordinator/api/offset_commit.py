@@ -15,14 +15,14 @@ from coordinator.api.declaration import Api
 from coordinator.api.part_error_counting import record_part_errors
 from coordinator.api.refused_topics_first import merge_refused_before_answered
 from coordinator.api.slices import respond_in_slices
-from coordinator.api.topics import find_topic, trigger_topic_search
+from coordinator.api.topic_lookup import find_topic, trigger_topic_search
 from coordinator.catalogue.steps import run_all_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.classic.group import ClassicGroup
-from coordinator.groups.classic.membership import prolong_session
+from coordinator.groups.classic.heartbeat_and_leave import prolong_session
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.group import Group
-from coordinator.groups.limits import OffsetRoom, has_ample_room
+from coordinator.groups.limits import OffsetRoom, has_room_for_any_commit
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
@@ -33,7 +33,7 @@ from coordinator.groups.offsets.commits import (
 )
 from coordinator.groups.outcome import Instant
 from coordinator.node import Node
-from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
+from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.group_access import AbsentGroup, GroupAccess, GroupEntry
 from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import ApiKey, VersionRange
@@ -51,7 +51,7 @@ from protocol.hot.offset_commit import (
 from protocol.kafka_python_messages import OffsetCommitResponse as StreamedResponse
 from protocol.mypyc_shim import mypyc_attr
 from storage.errors import RecordTooLarge
-from storage.format.offset_record import pack_offsets_into_rows
+from storage.format.offset_record import pack_plain_offsets_into_rows
 from storage.format.records import TopicOffsetCommits
 
 _NONE: Final = ErrorCode.NONE
@@ -183,7 +183,7 @@ def _decide_wide(
         yield
     for commits in whole.stored:
         if not commits.metadata_bytes and request.retention_time_ms == NO_RETENTION_TIME:
-            commits.rows = pack_offsets_into_rows(commits.values)
+            commits.rows = pack_plain_offsets_into_rows(commits.values)
             yield
     decided.add_topics(whole)
     return found
@@ -218,7 +218,7 @@ def _commit(
     if not isinstance(kept, GroupEntry):
         return kept
     limits, usage = group_access.env.config.limits, group_access.env.usage
-    if not has_ample_room(limits, usage):
+    if not has_room_for_any_commit(limits, usage):
         _make_fit(kept, decided, OffsetRoom(limits, usage))
     group = kept.group
     if decided.taken and isinstance(group, ClassicGroup) and group.state is not _EMPTY:
@@ -293,7 +293,7 @@ def _store(
     try:
         group_access.store_offsets(ctx, kept, commits)
     except RecordTooLarge as error:
-        return get_client_error_code(get_append_error_code(error))
+        return get_client_error_code(get_unmapped_append_error_code(error))
     return _NONE
 
 

@@ -9,7 +9,7 @@ from coordinator.api.context import ParkedSentinel, RequestContext, Work
 from coordinator.api.declaration import Api
 from coordinator.api.refused_topics_first import merge_refused_before_answered
 from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
-from coordinator.api.topics import trigger_topic_search
+from coordinator.api.topic_lookup import trigger_topic_search
 from coordinator.groups.offsets.commits import plan_offset_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.node import Node
@@ -102,12 +102,14 @@ def _delete_together(
         outcome = plan_offset_deletion(kept.group, kept.offsets, name, indexes)
         answers.append(outcome.answer)
         records += outcome.records
+    count = kept.offsets.count
     first = list(islice(_moves(kept, records), NAMED_MAX))
     node.group_access.carry_out_outcome(ctx, kept, Outcome(None, records, independent=True))
-    node.stats.offset_deletions += len(records)
-    if records:
+    removed = count - kept.offsets.count
+    node.stats.offset_deletions += removed
+    if removed:
         changes = node.group_access.outside_changes
-        changes.add_offset_moves(OutsideChange.OFFSETS_DELETED, kept.group_id, ctx, len(records), first)
+        changes.add_offset_moves(OutsideChange.OFFSETS_DELETED, kept.group_id, ctx, removed, first)
     return answers
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from coordinator.api.context import InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.offset_fetch_long import answer_in_slices, bound_answer_bytes, count_whole_group_offsets
-from coordinator.api.topics import request_unknown_topics_search
+from coordinator.api.topic_lookup import request_unknown_topics_search
 from coordinator.groups.offsets.commits import (
     INVALID_OFFSET,
     fetch_partition,

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.slices import ANSWER_BYTES_MAX, iterate_with_none_at_pauses, respond_in_slices
-from coordinator.api.topics import request_unknown_topics_search
+from coordinator.api.topic_lookup import request_unknown_topics_search
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.offsets.commits import INVALID_OFFSET, fetch_partition
 from coordinator.node import Node

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from coordinator.api.context import PARKED, ParkedSentinel, RequestContext, Work
-from coordinator.api.fetch_answers import (
+from coordinator.api.fetch_partition_results import (
     LED_ELSEWHERE,
     WHERE_IT_IS_NOW_FROM,
     FetchableTopicResponse,
@@ -21,7 +21,7 @@ from coordinator.api.fetch_answers import (
     make_log_result,
 )
 from coordinator.api.partition_checks import READ_COMMITTED
-from coordinator.api.slices import cast_as_list, encode_body_in_steps
+from coordinator.api.slices import cast_as_list, encode_and_count_errors_in_steps
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.partitions.client_log_reads import LogReadInProgress
@@ -109,7 +109,7 @@ class LogFetch:
         if self._timer is None or reading.is_cut or self._is_enough(reading):
             self._answer()
             return
-        reading.release_budgeted_bytes()
+        reading.stop_and_release_bytes()
         self._reading = None
         self._answers = {index: _without_records(each) for index, each in self._answers.items()}
         self._wait()
@@ -155,7 +155,7 @@ class LogFetch:
             self._node.reads.tail.remove_waiter(self._waiting)
             self._waiting = None
         if self._reading is not None:
-            self._reading.release_budgeted_bytes()
+            self._reading.stop_and_release_bytes()
 
     # --- answering ---
 
@@ -175,7 +175,7 @@ class LogFetch:
                 responses=cast_as_list(self._topics(self._partitions())),
                 node_endpoints=self._endpoints(),
             )
-            return (yield from encode_body_in_steps(self._node, self._ctx, response))
+            return (yield from encode_and_count_errors_in_steps(self._node, self._ctx, response))
         finally:
             self._stop()  # from now on the bytes count as those of the response
 

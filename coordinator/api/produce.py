@@ -13,7 +13,7 @@ from typing import Final
 from coordinator.api.context import SILENT, ParkedSentinel, RequestContext, Silent
 from coordinator.api.declaration import Api
 from coordinator.api.slices import cast_as_list, respond_in_slices
-from coordinator.api.topics import find_topic, topic_id_to_bytes
+from coordinator.api.topic_lookup import find_topic, topic_id_to_bytes
 from coordinator.catalogue.topic import Topic
 from coordinator.node import Node
 from coordinator.telemetry.logs import get_logger

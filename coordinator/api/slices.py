@@ -52,7 +52,7 @@ def handle_in_steps(
 
 def respond_in_slices(node: "Node", ctx: RequestContext, response: object) -> ParkedSentinel:
     """Answer with a response that may have iterators in place of its lists of structs."""
-    return ctx.answer_by_sliced_work(encode_body_in_steps(node, ctx, response))
+    return ctx.answer_by_sliced_work(encode_and_count_errors_in_steps(node, ctx, response))
 
 
 def run_work_and_respond(
@@ -77,10 +77,10 @@ def make_and_count_error_in_steps(stats: "Stats", ctx: RequestContext, error: Er
 
 def _answer(node: "Node", ctx: RequestContext, work: Generator[None, None, object]) -> Work:
     response = yield from work
-    return (yield from encode_body_in_steps(node, ctx, response))
+    return (yield from encode_and_count_errors_in_steps(node, ctx, response))
 
 
-def encode_body_in_steps(node: "Node", ctx: RequestContext, response: object) -> Work:
+def encode_and_count_errors_in_steps(node: "Node", ctx: RequestContext, response: object) -> Work:
     """Encode a response's body in steps, count its errors, and return the pieces."""
     errors: Counter[int] = Counter()
     pieces = yield from ctx.api.encode_in_steps(response, errors)

@@ -18,9 +18,9 @@ from protocol.apis import PRIVATE_FROM, ApiKey, ApiVersionRange
 from protocol.codec import Codec
 from protocol.compiled_struct import copy_with_fields
 from protocol.headers import (
-    api_version_prefix,
     has_flexible_response_header,
-    read_api_version_prefix,
+    pack_api_key_and_version,
+    read_api_key_and_version,
     unsupported_version_error,
 )
 from protocol.wire import MAX_INT32
@@ -39,11 +39,11 @@ class Capabilities:
         """Limit responses that are made in slices to `answer_bytes_max` bytes."""
         self._apis = sorted(apis, key=lambda api: api.key)
         self.routes: dict[int, SingleApiVersion] = {
-            api_version_prefix(api.key, version): _handled(api, version, answer_bytes_max)
+            pack_api_key_and_version(api.key, version): _handled(api, version, answer_bytes_max)
             for api in self._apis
             for version in range(api.versions.min, api.versions.max + 1)
         }
-        """The api's version, by the first four bytes of a request (`protocol.headers.read_api_version_prefix`)."""
+        """The api's version, by the first four bytes of a request (`protocol.headers.read_api_key_and_version`)."""
         self._refused = {
             api.key: _refused(api, answer_bytes_max) for api in self._apis if api.refuse_version is not None
         }
@@ -69,7 +69,7 @@ class Capabilities:
 
     def get_api_for_frame(self, frame: bytes) -> SingleApiVersion:
         """Return the api for a request. Raises UnsupportedVersion, and ProtocolError for bytes that are no request."""
-        return self.routes.get(read_api_version_prefix(frame)) or self.get_version_refusal_api(frame)
+        return self.routes.get(read_api_key_and_version(frame)) or self.get_version_refusal_api(frame)
 
     def get_version_refusal_api(self, frame: bytes) -> SingleApiVersion:
         """Return the api for a request that `routes` lacks: ApiVersions, which Kafka answers in every version.

@@ -27,11 +27,13 @@ class TopicsRulePart:
         by_id = self.ids_from is not None and version >= self.ids_from
         return topic_permission(self.operation, topic.topic_id if by_id else topic.name)
 
-    def needed_permissions(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, topics: Iterable[Any] | None, version: int) -> list[Permission]:
         """Return the permissions for all of these topics; None names no topic."""
         return [self.get_needed_permission(topic, version) for topic in topics or ()]
 
-    def find_undecided_error(self, topics: Iterable[Any] | None, version: int, decide: Decide) -> ErrorCode:
+    def find_failed_decision_error(
+        self, topics: Iterable[Any] | None, version: int, decide: Decide
+    ) -> ErrorCode:
         """Return the first error that means neither that the client lacks the permission nor that the topic is unknown.
 
         Returns NONE if there is no such error, and always if `refuses_all_unknown` is not set.

@@ -49,9 +49,11 @@ class SingleGroupRule(Rule):
     checked_before: Callable[[Any, int], ErrorCode] = _nothing
     """(request, version) -> the error that comes before the permissions, or NONE."""
 
-    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: Any, version: int) -> list[Permission]:
         """Return the permissions that the request needs: the one for its group, and one for each topic."""
-        topics = [] if self.topics is None else self.topics.needed_permissions(request.topics, version)
+        topics = (
+            [] if self.topics is None else self.topics.find_permissions_to_look_up(request.topics, version)
+        )
         return [group_permission(self.operation, request.group_id), *topics]
 
     def routing_group_ids(self, request: Any, version: int) -> list[str]:
@@ -64,7 +66,7 @@ class SingleGroupRule(Rule):
         if error is NONE:
             error = decide(group_permission(self.operation, request.group_id))
         if error is NONE and self.topics is not None:
-            error = self.topics.find_undecided_error(request.topics, version, decide)
+            error = self.topics.find_failed_decision_error(request.topics, version, decide)
         if error is not NONE:
             if self.refused_as is None:
                 return AuthorizationResult(error)
@@ -107,7 +109,7 @@ class SeveralGroupsRule(Rule):
     """The field of the response with a row for each group."""
     place: RefusedGroupsOrder
 
-    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: Any, version: int) -> list[Permission]:
         """Return the permissions that the request needs: one for each group that it names."""
         return [group_permission(self.operation, name) for name in self._names(request)]
 
@@ -167,10 +169,10 @@ class DescribeGroupsRule(SeveralGroupsRule):
 
     __slots__ = ()
 
-    def needed_permissions(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: DescribeGroupsRequest, version: int) -> list[Permission]:
         """Return one permission for each group, or those for all of `REPORTED` if the request asks for operations."""
         if not _asks_for_operations(request, version):
-            return super().needed_permissions(request, version)
+            return super().find_permissions_to_look_up(request, version)
         return [group_permission(operation, name) for name in request.groups for operation in REPORTED]
 
     def restrict(
@@ -224,10 +226,10 @@ class FindCoordinatorRule(Rule):
     several: CoordinatorKeysRule
     several_from: int
 
-    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: Any, version: int) -> list[Permission]:
         """Return the permissions that the request needs: one for each group that it names."""
         if version >= self.several_from:
-            return self.several.needed_permissions(request, version)
+            return self.several.find_permissions_to_look_up(request, version)
         return [group_permission(self.several.operation, request.key)]
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:
@@ -246,7 +248,7 @@ class FindCoordinatorRule(Rule):
 class ListGroupsRule(Rule):
     """Shows all groups to a client that may describe the cluster, and otherwise the groups that it may describe."""
 
-    def needed_permissions(self, request: ListGroupsRequest, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: ListGroupsRequest, version: int) -> list[Permission]:
         """Return the permission for the cluster; the groups are known only with the response."""
         return [DESCRIBE_CLUSTER]
 

@@ -47,12 +47,12 @@ class OffsetFetchRule(Rule):
             Operation.DESCRIBE, _refused_topic, refuses_all_unknown=True, ids_from=ids_from
         )
 
-    def needed_permissions(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: OffsetFetchRequest, version: int) -> list[Permission]:
         """Return the permissions for the groups, and for every topic that is named."""
         needed = []
         for group in _fetched(request, version):
             needed.append(_describe(group))
-            needed += self._topics.needed_permissions(group.topics, version)
+            needed += self._topics.find_permissions_to_look_up(group.topics, version)
         return needed
 
     def routing_group_ids(self, request: OffsetFetchRequest, version: int) -> list[str]:
@@ -89,7 +89,9 @@ class OffsetFetchRule(Rule):
 
     def _error(self, group: Fetched, version: int, decide: Decide) -> ErrorCode:
         """Return the error that refuses a whole group, or NONE."""
-        return decide(_describe(group)) or self._topics.find_undecided_error(group.topics, version, decide)
+        return decide(_describe(group)) or self._topics.find_failed_decision_error(
+            group.topics, version, decide
+        )
 
     def _without_refused(self, group: Fetched, version: int, decide: Decide) -> Fetched:
         """Return the request for a group without its refused topics."""
@@ -123,13 +125,17 @@ class OffsetFetchRule(Rule):
 
     def _seen(self, response: OffsetFetchResponse, version: int) -> list[Permission]:
         groups: Sequence[Any] = response.groups if version >= GROUPS_FROM else [response]
-        return [each for group in groups for each in self._topics.needed_permissions(group.topics, version)]
+        return [
+            each
+            for group in groups
+            for each in self._topics.find_permissions_to_look_up(group.topics, version)
+        ]
 
     def _visible(self, response: OffsetFetchResponse, version: int, decide: Decide) -> OffsetFetchResponse:
         """Keep only topics that may be described; a group with a topic on which there is no decision gets an error."""
 
         def visible(group: Any) -> Any:
-            error = self._topics.find_undecided_error(group.topics, version, decide)
+            error = self._topics.find_failed_decision_error(group.topics, version, decide)
             if error is not NONE:
                 return copy_message_with(group, topics=[], error_code=error)
             return copy_message_with(

@@ -46,7 +46,7 @@ PASSES: Final = AuthorizationResult()
 class Rule(Protocol):
     """The rule of one api. `routing_group_ids` returns no group if every node can answer the request."""
 
-    def needed_permissions(self, request: Any, version: int) -> list[Permission]:
+    def find_permissions_to_look_up(self, request: Any, version: int) -> list[Permission]:
         """Return all permissions that have to be known before the request is restricted."""
 
     def restrict(self, request: Any, version: int, decide: Decide, refuse: Refuse) -> AuthorizationResult:

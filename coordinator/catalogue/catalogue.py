@@ -36,7 +36,7 @@ class Catalogue(MutableTopics):
     def __iter__(self) -> Iterator[Topic]:
         """Yield the topics in order, each in its state at that moment; they may change meanwhile."""
         last = None
-        while names := self._names.after(last):
+        while names := self._names.next_block_after(last):
             for name in names:
                 topic = self.topics_by_name.get(name)
                 if topic is not None:
@@ -51,7 +51,7 @@ class Catalogue(MutableTopics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self.topics_by_id.get(topic_id)
 
-    def find_colliding_name(self, name: str) -> str | None:
+    def find_same_or_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         return self._by_key.get(collision_key(name))
 

@@ -159,7 +159,7 @@ class CatalogueWriter(ABC):
             if gone and not piece.deleted:
                 yield from self._drop(gone)
                 gone = []
-            names = self.catalogue.apply(piece)
+            names = self.catalogue.apply_and_list_deleted(piece)
             self._log(piece, names)
             self._notify_changed(piece)
             if names:

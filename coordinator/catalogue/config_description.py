@@ -7,9 +7,9 @@ from typing import Annotated, Final, NamedTuple, get_args, get_origin
 import msgspec
 
 from coordinator.catalogue.config_values import INT_MAX, ConfigSource, ConfigType
-from coordinator.catalogue.configs import TOPIC_CONFIGS, ConfigKey, canonicalize_value
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topic_configs import TOPIC_CONFIGS, ConfigKey, canonicalize_value
 from coordinator.config import Settings
 
 _SIMPLE_TYPES: Final[Mapping[object, ConfigType]] = {bool: ConfigType.BOOLEAN, float: ConfigType.DOUBLE}

@@ -37,7 +37,7 @@ class StoredDeletions(NamedTuple):
 NOTHING = StoredDeletions(0, (), {})
 
 
-class Deletions:
+class DeletedTopicsWithOffsets:
     """The deletions of topics in which some partition may still hold offsets."""
 
     def __init__(self, partitions: int, before: int = 0) -> None:
@@ -69,18 +69,18 @@ class Deletions:
     def _before(self) -> int:
         return self._recent[0].number - len(self._recent[0].names) if self._recent else self.number
 
-    def record_drop(self, partition: Partition, number: int) -> bool:
+    def record_drops_through(self, partition: Partition, up_to_number: int) -> bool:
         """Note that a partition holds no offsets in the topics deleted up to this number.
 
         Returns whether that is news. `forget_dropped` forgets the topics that all partitions have dropped.
         """
         before = self._dropped[partition]
-        if number <= before:
+        if up_to_number <= before:
             return False
-        self._dropped[partition] = number
-        if self._recent and number >= self._recent[0].number:
+        self._dropped[partition] = up_to_number
+        if self._recent and up_to_number >= self._recent[0].number:
             self._behind.discard(partition)
-        return any(before < gone.number <= number for gone in self._recent)
+        return any(before < gone.number <= up_to_number for gone in self._recent)
 
     def forget_dropped(self, is_damaged: Callable[[Partition], bool] = lambda _partition: False) -> None:
         """Forget the deleted topics in which no partition holds offsets.

@@ -8,7 +8,7 @@ from typing import Final
 from coordinator.catalogue import file_format
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
+from coordinator.catalogue.deletions import NOTHING, DeletedTopicsWithOffsets, StoredDeletions
 from coordinator.catalogue.errors import MissingCatalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.telemetry.logs import get_logger
@@ -35,7 +35,7 @@ class CatalogueFile:
         self._made_bytes = 0
         self._end = 0
         self._is_doubtful = True
-        self.deletions: Deletions | None = None
+        self.deletions: DeletedTopicsWithOffsets | None = None
         """The deletions that `read` has found in the file."""
 
     def read(self) -> Catalogue:
@@ -109,7 +109,9 @@ class CatalogueFile:
     def append(self, changes: Changes) -> None:
         """Append changes to the file, durably. Raises StorageError; then `is_doubtful`."""
         pieces = enumerate(changes.split_into_pieces())
-        self._add([file_format.encode_changes(piece, continues=number > 0) for number, piece in pieces])
+        self._add(
+            [file_format.encode_changes(piece, continues_line_before=number > 0) for number, piece in pieces]
+        )
 
     def append_dropped(self, dropped: Mapping[int, Sequence[Partition]]) -> None:
         """Append, by the number of a deleted topic, which partitions hold no offsets in the topics up to that number.

@@ -38,7 +38,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from crc32c import crc32c
 
-from coordinator.catalogue import configs
+from coordinator.catalogue import topic_configs
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.changes import (
     PIECE_TOPICS_MAX,
@@ -48,7 +48,7 @@ from coordinator.catalogue.changes import (
     StaleChange,
     topic_pieces,
 )
-from coordinator.catalogue.deletions import NOTHING, Deletions, StoredDeletions
+from coordinator.catalogue.deletions import NOTHING, DeletedTopicsWithOffsets, StoredDeletions
 from coordinator.catalogue.errors import CorruptCatalogue, split_decode_error
 from coordinator.catalogue.ids import from_text
 from coordinator.catalogue.names import OFFSETS_TOPIC, invalid_reason
@@ -125,7 +125,7 @@ class DecodedCatalogue(msgspec.Struct):
     """
 
     catalogue: Catalogue
-    deletions: Deletions
+    deletions: DeletedTopicsWithOffsets
     made_bytes: int
     end: int
     is_torn: bool
@@ -157,8 +157,8 @@ def encode_finished_drops(dropped: Mapping[int, Sequence[Partition]]) -> bytes:
     return _line(_Changes(dropped=[_Dropped(upto, list(parts)) for upto, parts in dropped.items()]))
 
 
-def encode_changes(changes: Changes, *, continues: bool = False) -> bytes:
-    """Encode one line; with `continues` it is written together with the line before it."""
+def encode_changes(changes: Changes, *, continues_line_before: bool = False) -> bytes:
+    """Encode one line; with `continues_line_before` it is written together with the line before it."""
     return _line(
         _Changes(
             deleted=[encode_uuid(topic_id) for topic_id in changes.deleted],
@@ -171,7 +171,7 @@ def encode_changes(changes: Changes, *, continues: bool = False) -> bytes:
                 _Topic(topic.name, encode_uuid(topic.id), topic.partitions, dict(topic.configs))
                 for topic in changes.created
             ],
-            continues=continues,
+            continues=continues_line_before,
         )
     )
 
@@ -185,14 +185,17 @@ def decode(data: bytes, path: Path) -> DecodedCatalogue:
     """Return the contents of a file; `path` is its name in errors. Raises CorruptCatalogue."""
     found = _decode_lines(data, path)
     if _header(data, path)[0].version == WITHOUT_DROPS:
-        found.made_bytes, found.deletions = 0, Deletions(found.catalogue.offsets_topic.partitions)
+        found.made_bytes, found.deletions = (
+            0,
+            DeletedTopicsWithOffsets(found.catalogue.offsets_topic.partitions),
+        )
     return found
 
 
 def _decode_lines(data: bytes, path: Path) -> DecodedCatalogue:
     header, end = _header(data, path)
     catalogue = Catalogue(_offsets_topic(header, path))
-    deletions = Deletions(header.offsets_topic.partitions, header.deletions)
+    deletions = DeletedTopicsWithOffsets(header.offsets_topic.partitions, header.deletions)
     made_bytes = end
     number = 0
     for position, text in _lines(data, end):
@@ -289,12 +292,14 @@ def _apply(stored: _Changes, position: int, path: Path, catalogue: Catalogue) ->
         [_topic(each, path, position) for each in stored.created],
     )
     try:
-        return catalogue.apply(changes)
+        return catalogue.apply_and_list_deleted(changes)
     except StaleChange as misfit:
         raise CorruptCatalogue(path, str(misfit), position=position) from None
 
 
-def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletions: Deletions) -> None:
+def _note(
+    stored: _Changes, gone: list[str], position: int, path: Path, deletions: DeletedTopicsWithOffsets
+) -> None:
     """Note the deletions in a line. Raises CorruptCatalogue."""
     if names := [*gone, *stored.gone]:
         deletions.note_deleted(names)
@@ -306,18 +311,20 @@ def _note(stored: _Changes, gone: list[str], position: int, path: Path, deletion
         for partition in dropped.partitions:
             if partition >= deletions.offsets_partition_count:
                 raise CorruptCatalogue(path, f"there is no partition {partition}", position=position)
-            deletions.record_drop(Partition(partition), dropped.upto)
+            deletions.record_drops_through(Partition(partition), dropped.upto)
     deletions.forget_dropped()
 
 
 def _configured(stored: _Configured, path: Path, position: int) -> ConfigsChanged:
-    if reason := configs.refusal_reason(stored.configs):
+    if reason := topic_configs.refusal_reason(stored.configs):
         raise CorruptCatalogue(path, reason, position=position)
     return ConfigsChanged(_id(stored.id, path, position), stored.before, stored.configs)
 
 
 def _topic(stored: _Topic, path: Path, position: int) -> Topic:
-    if reason := invalid_reason(stored.name) or (stored.configs and configs.refusal_reason(stored.configs)):
+    if reason := invalid_reason(stored.name) or (
+        stored.configs and topic_configs.refusal_reason(stored.configs)
+    ):
         raise CorruptCatalogue(path, str(reason), position=position)
     return Topic(
         name=stored.name,

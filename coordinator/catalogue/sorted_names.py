@@ -47,7 +47,7 @@ class OrderedNames:
         else:
             del self._blocks[number], self._firsts[number]
 
-    def after(self, last: str | None) -> list[str]:
+    def next_block_after(self, last: str | None) -> list[str]:
         """Return at most one block of names after `last`, or the first block for None; an empty list at the end."""
         if last is None or not self._blocks:
             return self._blocks[0][:] if self._blocks else []

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.catalogue import file_format, known_cluster
+from coordinator.catalogue import file_format, upstream_cluster_id_file
 from coordinator.catalogue.file import FILE_NAME
 from coordinator.config import Settings
 from coordinator.telemetry.logs import get_logger
@@ -25,7 +25,7 @@ def adapt_settings_to_data(fs: FileSystem, settings: Settings) -> Settings:
     Data of a broker has a number of its own. A setting that is not the default and differs from the data is left for
     the node to refuse, as is a catalogue that cannot be read.
     """
-    there = read_partition_count(fs, settings.data_dir)
+    there = try_read_partition_count(fs, settings.data_dir)
     given = settings.offsets_topic_num_partitions
     if there is None or given == there or given != Settings().offsets_topic_num_partitions:
         return settings
@@ -33,7 +33,7 @@ def adapt_settings_to_data(fs: FileSystem, settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, offsets_topic_num_partitions=there)
 
 
-def read_partition_count(fs: FileSystem, data_dir: Path) -> int | None:
+def try_read_partition_count(fs: FileSystem, data_dir: Path) -> int | None:
     """Return the number of partitions that a data directory was made with, None if its catalogue cannot be read."""
     path = data_dir / FILE_NAME
     try:
@@ -49,13 +49,13 @@ def raise_if_data_unfit(fs: FileSystem, settings: Settings) -> None:
     next start as a gateway would drop the offsets in the cluster's topics.
     """
     raise_if_import_unfinished(fs, settings.data_dir)
-    if settings.is_gateway or not fs.exists(settings.data_dir / known_cluster.FILE_NAME):
+    if settings.is_gateway or not fs.exists(settings.data_dir / upstream_cluster_id_file.FILE_NAME):
         return
     reason = (
         "the groups here are those of a Kafka cluster, and upstream.bootstrap.servers is not set: set it, "
         "or name another data.dir (docs/gateway.md describes how to go on without the cluster)"
     )
-    raise StorageError(settings.data_dir / known_cluster.FILE_NAME, reason)
+    raise StorageError(settings.data_dir / upstream_cluster_id_file.FILE_NAME, reason)
 
 
 def raise_if_import_unfinished(fs: FileSystem, data_dir: Path) -> None:

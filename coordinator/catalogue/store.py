@@ -9,7 +9,7 @@ from typing import Protocol
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, T
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.deletions import NOTHING, Deletions
+from coordinator.catalogue.deletions import NOTHING, DeletedTopicsWithOffsets
 from coordinator.catalogue.errors import OffsetsTopicChanged
 from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.limits import DEFAULT_LIMITS, TopicLimits
@@ -44,7 +44,7 @@ class CatalogueStore(CatalogueWriter):
         super().__init__(self._file.path, new_topic_id)
         self._submit = submit
         self._limits = limits
-        self.deletions = Deletions(0)
+        self.deletions = DeletedTopicsWithOffsets(0)
         """The deleted topics in which partitions may still hold offsets; available once they are loaded."""
         self.topics_version: Callable[[], int] = lambda: 0
         """Returns the version of the topics, for nodes that are notified of changes."""
@@ -65,7 +65,7 @@ class CatalogueStore(CatalogueWriter):
             offsets_topic = Topic(name=OFFSETS_TOPIC, id=self.new_topic_id(), partitions=offsets_partitions)
             catalogue = Catalogue(offsets_topic)
         found = self._file.deletions  # which continues the count even if none is left to be dropped
-        self.deletions = Deletions(offsets_partitions) if found is None else found
+        self.deletions = DeletedTopicsWithOffsets(offsets_partitions) if found is None else found
         there = catalogue.offsets_topic.partitions
         if there != offsets_partitions:
             raise OffsetsTopicChanged(
@@ -123,7 +123,7 @@ class CatalogueStore(CatalogueWriter):
         """
         news: dict[int, list[Partition]] = {}
         for partition, number in dropped.items():
-            if self.deletions.record_drop(partition, number):
+            if self.deletions.record_drops_through(partition, number):
                 news.setdefault(number, []).append(partition)
         self.deletions.forget_dropped(is_damaged)
         if not news and self._notes == self._noted_notes:

@@ -52,7 +52,7 @@ class MutableTopics(ABC):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
 
     @abstractmethod
-    def find_colliding_name(self, name: str) -> str | None:
+    def find_same_or_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class MutableTopics(ABC):
             return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if reason := invalid_reason(name):
             return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if other := self.find_colliding_name(name):
+        if other := self.find_same_or_colliding_name(name):
             return Refusal(
                 ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
             )
@@ -79,7 +79,7 @@ class MutableTopics(ABC):
     def add_topic(
         self, name: str, partitions: int, *, topic_id: bytes, configs: Mapping[str, str] = NO_CONFIGS
     ) -> Topic | Refusal:
-        """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`configs.py`)."""
+        """Add a topic. `topic_id` must be a new one, and `configs` must have been checked (`topic_configs.py`)."""
         if refusal := self.find_creation_refusal(name):
             return refusal
         if partitions < 1:
@@ -122,8 +122,8 @@ class MutableTopics(ABC):
         self._replace(topic, grown)
         return grown
 
-    def configure(self, name: str, configs: Mapping[str, str]) -> Topic | Refusal:
-        """Replace all settings of a topic by these, which must have been checked (`configs.py`)."""
+    def replace_configs(self, name: str, configs: Mapping[str, str]) -> Topic | Refusal:
+        """Replace all settings of a topic by these, which must have been checked (`topic_configs.py`)."""
         topic = self.get(name)
         if topic is None:
             return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
@@ -149,7 +149,7 @@ class MutableTopics(ABC):
         self.refusals[limited.limit] += 1
         return limited.refusal
 
-    def apply(self, changes: Changes) -> list[str]:
+    def apply_and_list_deleted(self, changes: Changes) -> list[str]:
         """Apply changes that were decided elsewhere, whatever the limits; return the names of deleted topics.
 
         Raises StaleChange, with a part of the changes applied, if they were made for other topics.
@@ -172,7 +172,7 @@ class MutableTopics(ABC):
                 raise StaleChange(f"topic '{topic.name}' has other settings than those that were changed")
             self._replace(topic, msgspec.structs.replace(topic, configs=configured.configs))
         for topic in changes.created:
-            if other := self.find_colliding_name(topic.name):
+            if other := self.find_same_or_colliding_name(topic.name):
                 raise StaleChange(f"topics '{other}' and '{topic.name}' cannot exist side by side")
             if there := self.by_id(topic.id):
                 raise StaleChange(f"topics '{there.name}' and '{topic.name}' have the same id")
@@ -212,10 +212,10 @@ class Draft(MutableTopics):
         """Return the topic whose uuid has these 16 bytes, None if there is none."""
         return self._by_id[topic_id] if topic_id in self._by_id else self._below.by_id(topic_id)
 
-    def find_colliding_name(self, name: str) -> str | None:
+    def find_same_or_colliding_name(self, name: str) -> str | None:
         """Return the name of the topic that has this name or a name that collides with it, else None."""
         key = collision_key(name)
-        return self._by_key[key] if key in self._by_key else self._below.find_colliding_name(name)
+        return self._by_key[key] if key in self._by_key else self._below.find_same_or_colliding_name(name)
 
     def get_savepoint(self) -> int:
         """Return a mark that `undo_in_steps` can go back to."""

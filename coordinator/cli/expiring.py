@@ -99,7 +99,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     from storage.disk.layout import journal_dirs
     from storage.errors import StorageError
     from storage.format.record_decoder import RecordDecoder
-    from storage.recovery.check import check_directory
+    from storage.recovery.full_check import check_directory
 
     machine, settings = real_machine(), load_serve_settings(data_dir)
     fs = machine.fs

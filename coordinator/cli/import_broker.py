@@ -15,7 +15,7 @@ from protocol.placement import find_swapped_directories
 
 if TYPE_CHECKING:
     from coordinator.config import Settings
-    from coordinator.importer.source import BrokerDirectories
+    from coordinator.importer.broker_directories import BrokerDirectories
     from coordinator.importer.survey import Survey
     from coordinator.importer.target import ImportResult
 
@@ -113,7 +113,7 @@ def _import_directories(
 ) -> None:
     with exit_on_errors():
         from coordinator.host_resources import real_machine
-        from coordinator.importer import source as sources
+        from coordinator.importer import broker_directories as sources
         from coordinator.importer import survey as surveys
         from coordinator.importer.target import DirectoryIdentity, import_data_directory
         from storage.errors import StorageError

@@ -30,7 +30,7 @@ class ImportPlan(msgspec.Struct, frozen=True):
     """By group, the partitions whose offset at the target differs, and is not to be overwritten."""
 
 
-def plan_takeover(
+def plan_cluster_import(
     source_topics: Mapping[str, int],
     target_topics: Mapping[str, int],
     source: Mapping[str, Iterable[CommittedOffset]],

@@ -18,9 +18,9 @@ from protocol.placement import find_swapped_directories, infer_later_partition_c
 if TYPE_CHECKING:
     from coordinator.host_resources import HostResources
     from coordinator.importer.lost_catalogue import CatalogueReplacement
-    from protocol.placement import PartitionPlacementTally
+    from protocol.placement import GroupPlacementTally
     from storage.disk.filesystem import FileSystem
-    from storage.recovery.check import CheckedDirectory, CheckedPartition, Damage
+    from storage.recovery.full_check import CheckedDirectory, CheckedPartition, Damage
     from storage.recovery.journal_loss import AcceptedLoss
     from storage.recovery.repair import Repair
 
@@ -48,7 +48,7 @@ def check_log(
         from coordinator.cli import render
         from coordinator.host_resources import real_machine
         from storage.errors import StorageError
-        from storage.recovery.check import check_directory
+        from storage.recovery.full_check import check_directory
 
         directory, fs = require_directory(load_serve_settings(data_dir).data_dir), real_machine().fs
         try:
@@ -69,23 +69,21 @@ def check_log(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _placements(
-    fs: "FileSystem", directory: Path, found: "CheckedDirectory"
-) -> "list[PartitionPlacementTally]":
+def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") -> "list[GroupPlacementTally]":
     """Return where the groups of each partition belong, nothing if the number of partitions is not known.
 
     One of several directories of a broker does not have all partitions. Raises StorageError.
     """
-    from coordinator.catalogue.startup_checks import read_partition_count
+    from coordinator.catalogue.startup_checks import try_read_partition_count
     from coordinator.partitions.offline_partition_reader import read_shard, tally_group_placement
     from storage.disk.layout import OFFSETS_TOPIC
     from storage.errors import storage_error
     from storage.format.record_decoder import RecordDecoder
-    from storage.recovery.check import find_expected_partitions
+    from storage.recovery.full_check import find_expected_partitions
 
     loader = RecordDecoder()
     try:
-        stated = read_partition_count(fs, directory)
+        stated = try_read_partition_count(fs, directory)
         there = find_expected_partitions(fs, directory, OFFSETS_TOPIC)
         if stated is None and there != list(range(len(there))):
             return []
@@ -147,7 +145,7 @@ def repair_log(
 @contextmanager
 def _failures_in_words() -> "Iterator[None]":
     """Raise CommandError for errors of the disk or the data directory."""
-    from coordinator.importer.source import CannotImport
+    from coordinator.importer.broker_directories import CannotImport
     from storage.errors import StorageError
 
     try:
@@ -220,7 +218,7 @@ def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: b
         raise typer.Exit(EXIT_FAILED)
 
 
-def _as_json(found: "CheckedDirectory", placements: "Sequence[PartitionPlacementTally]") -> dict[str, object]:
+def _as_json(found: "CheckedDirectory", placements: "Sequence[GroupPlacementTally]") -> dict[str, object]:
     groups = {each.partition: each for each in placements}
     wrong = find_swapped_directories(placements)
 
@@ -264,7 +262,7 @@ def _last_offset(partition: "CheckedPartition") -> int | None:
     return None if partition.first_offset is None else partition.next_offset - 1
 
 
-def _print_check(found: "CheckedDirectory", placements: "Sequence[PartitionPlacementTally]") -> None:
+def _print_check(found: "CheckedDirectory", placements: "Sequence[GroupPlacementTally]") -> None:
     from coordinator.cli import render
     from coordinator.cli.texts import format_count
     from coordinator.partitions.misplaced_group_texts import describe_misplaced

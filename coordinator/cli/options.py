@@ -139,9 +139,9 @@ class GroupSelection:
         return self._named(client)
 
     def _named(self, client: "Client") -> list[str]:
-        from coordinator.cli.cluster.groups import match_groups
+        from coordinator.cli.cluster.groups import expand_group_patterns
 
-        found = match_groups(client, self.group or ())
+        found = expand_group_patterns(client, self.group or ())
         if not found:
             raise CommandError(f"no group matches {', '.join(self.group or ())}")
         return found

@@ -8,12 +8,12 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cli.cluster import groups, offsets, topics
+from coordinator.cli.cluster import group_offset_requests, groups, topics
 from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
-from coordinator.cli.import_plan import ImportPlan, plan_takeover
+from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
 from coordinator.cli.options import make_client, parse_addresses
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
@@ -56,7 +56,7 @@ def import_from_running_cluster(wanted: ImportOptions, *, dry_run: bool, overwri
     with make_client(wanted.bootstrap, wanted.command_config, wanted.timeout_s) as client:
         there = read_current(client, list(source.offsets))
         counts = topics.partition_counts(client)
-        plan = plan_takeover(source.topics, counts, source.offsets, there, overwrite=overwrite)
+        plan = plan_cluster_import(source.topics, counts, source.offsets, there, overwrite=overwrite)
         failed = [] if dry_run else _carry_out(client, plan)
     _print(plan, source, dry_run)
     failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
@@ -86,7 +86,7 @@ def _read(client: Client, wanted: ImportOptions) -> SourceContents:
     chosen = [each.group for each in listed if each.type in _WITH_OFFSETS]
     committed = {
         group: get_answer_or_raise(answer, f"reading the offsets of group {group}")
-        for group, answer in offsets.fetch_committed_offsets(client, chosen).items()
+        for group, answer in group_offset_requests.fetch_committed_offsets(client, chosen).items()
     }
     return SourceContents(
         {
@@ -123,7 +123,7 @@ def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
     _await_partitions(client, {**plan.create, **plan.grow})
     for group, rows in plan.offsets.items():
         try:
-            refused = offsets.commit(client, group, rows)
+            refused = group_offset_requests.commit(client, group, rows)
         except CommandError as error:
             failed.append(str(error))
             continue

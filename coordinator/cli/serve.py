@@ -81,10 +81,10 @@ def _run(settings: Settings) -> int:
         return cluster.serve(fitting, partial(announce_all, sys.stdout))
     from coordinator import single_node
 
-    return single_node.serve(fitting, partial(announce, sys.stdout))
+    return single_node.serve(fitting, partial(announce_on_terminal, sys.stdout))
 
 
-def announce(out: TextIO, serving: "ServingAddresses") -> None:
+def announce_on_terminal(out: TextIO, serving: "ServingAddresses") -> None:
     """Print where the node listens and commands to try, on a terminal; a pipe gets the log alone."""
     if not out.isatty():
         return

@@ -76,7 +76,7 @@ class AddressBook:
             self._discovered(broker.node_id, address)
         return broker._replace(host=place.host, port=place.port)
 
-    def make_client_node_list(self, brokers: list[ListedBroker]) -> list[ListedBroker]:
+    def register_brokers_and_list_nodes(self, brokers: list[ListedBroker]) -> list[ListedBroker]:
         """Return these brokers with the addresses for clients, and behind them our nodes.
 
         Unknown brokers are registered; brokers that can have no port are left out.

@@ -3,7 +3,7 @@
 
 Groups that are known to be ours are remembered; a group that was given back is forgotten. All requests for a group
 that is being taken over wait for the same attempt. A group that cannot be taken over now (it lives at the cluster, or
-the cluster does not answer) is refused, and is tried again after a moment. `takeover_error_codes` has the errors.
+the cluster does not answer) is refused, and is tried again after a moment. `refused_takeover_errors` has the errors.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
 from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
-from coordinator.gateway.routing_types import TakeoverRequester
-from coordinator.gateway.takeover_error_codes import (
+from coordinator.gateway.refused_takeover_errors import (
     PASS,
     TakeoverErrors,
     get_errors_for_adopt_result,
     make_join_commit_errors,
 )
+from coordinator.gateway.routing_types import TakeoverRequester
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
@@ -112,12 +112,12 @@ class Adoption:
         """Return whether the group is known to be ours."""
         return group in self._known
 
-    def forget(self, groups: Collection[str]) -> None:
+    def forget_given_back_groups(self, groups: Collection[str]) -> None:
         """Forget groups that were given back to the cluster."""
         self._known.difference_update(map(GroupId, groups))
         self._given_back.update(GroupId(group) for group in groups if group in self._waiting)
 
-    def count_awaited_groups(self) -> AwaitedCounts:
+    def count_wanted_groups_left_at_cluster(self) -> AwaitedCounts:
         """Count the groups that clients have recently tried to join, and that stay at the cluster."""
         now_ms = self._mono_ms()
         self._waited_for = {group: waited for group, waited in self._waited_for.items() if waited[1] > now_ms}

@@ -29,12 +29,12 @@ from protocol.headers import (
     decode_request_header,
     encode_response,
     has_flexible_response_header,
-    read_api_version_prefix,
+    read_api_key_and_version,
 )
 from protocol.kafka_python_messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
-    find_message_classes,
+    find_request_and_response_classes,
 )
 from protocol.message_codecs import find_message_codec
 
@@ -68,9 +68,9 @@ DELETE: Final = 1
 DECLARED: Final = Capabilities((*COORDINATED, *REFUSED, find_coordinator.API))
 
 
-def find_single_api_version(frame: bytes) -> SingleApiVersion:
+def find_request_api(frame: bytes) -> SingleApiVersion:
     """Return the declaration of the api and version of a request, which is one of `DECLARED`."""
-    return DECLARED.routes[read_api_version_prefix(frame)]
+    return DECLARED.routes[read_api_key_and_version(frame)]
 
 
 def get_our_offered_versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange]:
@@ -85,20 +85,20 @@ def get_our_offered_versions(apis: tuple[AnyApi, ...]) -> dict[int, VersionRange
 
 def decode_coordinator_request(frame: bytes) -> Any:
     """Decode a request of `DECLARED`. Raises ProtocolError."""
-    api = find_single_api_version(frame)
+    api = find_request_api(frame)
     _, pos = decode_request_header(frame, api.flexible)
     return api.decode(frame, pos)
 
 
 def decode_client_id(frame: bytes) -> str:
     """Return the client id of a request of `DECLARED`; "" for none. Raises ProtocolError."""
-    header, _ = decode_request_header(frame, find_single_api_version(frame).flexible)
+    header, _ = decode_request_header(frame, find_request_api(frame).flexible)
     return header.client_id or ""
 
 
 def encode_response_to_request(frame: bytes, response: object) -> bytes:
     """Return the frame of a response to a request of `DECLARED`."""
-    api = find_single_api_version(frame)
+    api = find_request_api(frame)
     header, _ = decode_request_header(frame, api.flexible)
     if api.adapt is not None:
         response = api.adapt(response, header.api_version)
@@ -107,7 +107,9 @@ def encode_response_to_request(frame: bytes, response: object) -> bytes:
 
 def encode_changed_request(frame: bytes, changed: object) -> bytes:
     """Return the request that is sent in place of this one, with its length and header. Raises ProtocolError."""
-    codec = find_message_codec(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
+    codec = find_message_codec(
+        read_api_key_and_version(frame) >> 16, read_api_key_and_version(frame) & 0xFFFF
+    )
     _, pos = decode_request_header(frame, codec.flexible)
     return with_length(frame[:pos] + codec.encode_request(changed))
 
@@ -119,23 +121,25 @@ def make_error_response(frame: bytes, error: ErrorCode) -> bytes:
     """
     return encode_response_to_request(
         frame,
-        find_single_api_version(frame).error_response(
-            decode_coordinator_request(frame), error, read_api_version_prefix(frame) & 0xFFFF
+        find_request_api(frame).error_response(
+            decode_coordinator_request(frame), error, read_api_key_and_version(frame) & 0xFFFF
         ),
     )
 
 
 def decode_broker_request(frame: bytes) -> Any:
     """Decode a request that any broker may get. Raises ProtocolError."""
-    codec = find_message_codec(read_api_version_prefix(frame) >> 16, read_api_version_prefix(frame) & 0xFFFF)
+    codec = find_message_codec(
+        read_api_key_and_version(frame) >> 16, read_api_key_and_version(frame) & 0xFFFF
+    )
     _, pos = decode_request_header(frame, codec.flexible)
     return codec.decode_request(frame, pos)
 
 
 def make_response_with_body(frame: bytes, body: bytes) -> bytes:
     """Return the response with this body to a request that any broker may get. Raises ProtocolError."""
-    api_key = read_api_version_prefix(frame) >> 16
-    flexible = find_message_codec(api_key, read_api_version_prefix(frame) & 0xFFFF).flexible
+    api_key = read_api_key_and_version(frame) >> 16
+    flexible = find_message_codec(api_key, read_api_key_and_version(frame) & 0xFFFF).flexible
     header, _ = decode_request_header(frame, flexible)
     return encode_response(header.correlation_id, body, has_flexible_response_header(api_key, flexible))
 
@@ -144,13 +148,13 @@ def make_empty_response(frame: bytes) -> bytes:
     """Return a response without items and without an error. Raises ProtocolError."""
     return make_response_with_body(
         frame,
-        _empty_body(ApiKey(read_api_version_prefix(frame) >> 16), read_api_version_prefix(frame) & 0xFFFF),
+        _empty_body(ApiKey(read_api_key_and_version(frame) >> 16), read_api_key_and_version(frame) & 0xFFFF),
     )
 
 
 @cache
 def _empty_body(api_key: ApiKey, version: int) -> bytes:
-    make: Any = find_message_classes(api_key)[1]
+    make: Any = find_request_and_response_classes(api_key)[1]
     if api_key is ApiKey.DESCRIBE_LOG_DIRS:
         directory = make.DescribeLogDirsResult(version=version, error_code=0, log_dir=NO_DIRECTORY, topics=[])
         fields = {"results": [directory]}
@@ -165,7 +169,7 @@ def make_empty_configs_response(
     frame: bytes, resources: Sequence[DescribeConfigsRequest.DescribeConfigsResource]
 ) -> bytes:
     """Return a DescribeConfigs response in which none of these resources has a setting. Raises ProtocolError."""
-    version = read_api_version_prefix(frame) & 0xFFFF
+    version = read_api_key_and_version(frame) & 0xFFFF
     results = [
         DescribeConfigsResponse.DescribeConfigsResult(
             version=version,
@@ -183,14 +187,14 @@ def make_empty_configs_response(
     )
 
 
-def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes:
+def make_incremental_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes:
     """Return the response to an IncrementalAlterConfigs of these nodes of ours. Raises ProtocolError.
 
     Removing settings succeeds at once, since none is set: kafka-reassign-partitions does so at every node when it ends
     a throttle, and stops at the first node that refuses. Setting one is an INVALID_REQUEST.
     """
-    version = read_api_version_prefix(frame) & 0xFFFF
-    kind: Any = find_message_classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
+    version = read_api_key_and_version(frame) & 0xFFFF
+    kind: Any = find_request_and_response_classes(ApiKey.INCREMENTAL_ALTER_CONFIGS)[1]
     refused = [any(each.config_operation != DELETE for each in resource.configs) for resource in resources]
     responses = [
         kind.AlterConfigsResourceResponse(
@@ -208,7 +212,7 @@ def make_alter_configs_response(frame: bytes, resources: Sequence[Any]) -> bytes
     )
 
 
-def make_unsupported_response(frame: bytes) -> bytes:
+def make_unsupported_api_versions_response(frame: bytes) -> bytes:
     """Return the response, in version 0, to an ApiVersions that is newer than ours (KIP-511). Raises ProtocolError."""
     header, _ = decode_request_header(frame, False)
     make = api_versions.API.schema.response

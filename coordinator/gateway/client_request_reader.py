@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from coordinator.gateway.pipelines import PendingResponse, Pipelines
+from coordinator.gateway.pipelines import PendingResponse, ResponsePipelines
 from coordinator.gateway.routing_types import (
     BROKER,
     COORDINATOR,
@@ -73,7 +73,7 @@ class RequestReader:
         "is_waiting",
     )
 
-    def __init__(self, io: SessionIO, routes: Routes, pipelines: Pipelines, bytes_max: int) -> None:
+    def __init__(self, io: SessionIO, routes: Routes, pipelines: ResponsePipelines, bytes_max: int) -> None:
         self._io: SessionIO = io
         self._routes = routes
         self._found = routes.found
@@ -114,7 +114,7 @@ class RequestReader:
 
     @property
     def can_process_inbox(self) -> bool:
-        """True if there may be something for `process_inbox` to do."""
+        """True if there may be something for `route_inbox_requests` to do."""
         if self.is_waiting:
             return False
         return self._deciding is not None or (self._inbox is not NOTHING and not self._missing)
@@ -131,7 +131,7 @@ class RequestReader:
         self._more = bytearray()
         self._drop_deciding()
 
-    def note_client_gone(self) -> None:
+    def drop_read_requests_of_gone_client(self) -> None:
         """Drop requests that change nothing; those that change something are still carried out."""
         self.client_is_gone = True
         if self._deciding is not None and not self._deciding.route.changes:
@@ -148,7 +148,7 @@ class RequestReader:
         self._asked = self._asked_bytes = 0
 
     def add_received_bytes(self, data: memoryview) -> bool:
-        """Add bytes that the client has sent; return whether `process_inbox` can do something with them."""
+        """Add bytes that the client has sent; return whether `route_inbox_requests` can do something with them."""
         if len(data) < self._missing:  # joined once, or a request in small pieces would be copied for each
             self._missing -= len(data)
             self._more += data
@@ -160,7 +160,7 @@ class RequestReader:
         self._inbox = data
         return True
 
-    def process_inbox(self, client: ClientSession) -> None:
+    def route_inbox_requests(self, client: ClientSession) -> None:
         """Pass on, answer or collect the requests of the inbox, once the request before it has its verdict."""
         if self._deciding is None or self._decide(self._deciding):
             self._take_inbox(client)

@@ -47,7 +47,7 @@ class CachedPermissionTotal:
 
 
 @dataclass(slots=True, eq=False)
-class PermissionCache:
+class ConnectionPermissionCache:
     """The cached permissions of one connection."""
 
     decisions: dict[Permission, tuple[ErrorCode, int]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class ClusterAuthorizer:
     def __init__(self, shared: ClusterAuthorizers, session: ClientSession) -> None:
         self._shared = shared
         self._session = session
-        self._cache = PermissionCache(counted=shared.remembered)
+        self._cache = ConnectionPermissionCache(counted=shared.remembered)
 
     def decisions_if_all_known(self, permissions: Collection[Permission]) -> Decisions | None:
         """Return the decisions if all of them are cached, else None."""
@@ -176,7 +176,7 @@ class ClusterAuthorizer:
 
 
 def _look_up(
-    cache: PermissionCache, permissions: Collection[Permission], now_ms: int
+    cache: ConnectionPermissionCache, permissions: Collection[Permission], now_ms: int
 ) -> tuple[Decisions, Iterator[PermissionQuery]]:
     """Return the cached decisions, and the queries for the others."""
     decisions: Decisions = {}

@@ -20,11 +20,17 @@ from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
 from coordinator.gateway.offload import Offloader, is_long
 from coordinator.gateway.request_splitting import GroupRequestSplitter, find_splitter
 from coordinator.gateway.rewriting import decode_framed_response
-from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES, ClientSession, NoResponseError, Route
+from coordinator.gateway.routing_types import (
+    COORDINATOR,
+    LENGTH_BYTES,
+    AwaitedResponseLost,
+    ClientSession,
+    Route,
+)
 from coordinator.gateway.version_conversion import (
-    convert_described_groups,
     convert_ids_to_names,
     convert_names_to_ids,
+    upgrade_described_groups_to_v6,
 )
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
@@ -110,7 +116,7 @@ class ClusterGroupAnswerer:
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:
             absent = await self._absent(session, unknown)
-        except NoResponseError:
+        except AwaitedResponseLost:
             if session.client_is_gone:
                 return None
             raise
@@ -245,7 +251,7 @@ def _part(route: Route, frame: bytes, request: Any, groups: Collection[str]) -> 
 def _joined(route: Route, frame: bytes, request: Any, rows: Rows, own: bytes | None) -> bytes:
     """Join the cluster's rows and the response of our node into one response, with its length."""
     parts = find_splitter(route.api_key, route.version)
-    nothing = answers.find_single_api_version(frame).error_response(
+    nothing = answers.find_request_api(frame).error_response(
         parts.make_partial_request(request, ()), ErrorCode.NONE, route.version
     )
     if own is not None:
@@ -311,7 +317,7 @@ def _error_rows(route: Route, frame: bytes, request: Any, groups: set[str], erro
     parts = find_splitter(route.api_key, route.version)
     part = parts.make_partial_request(request, groups)
     return parts.get_response_rows(
-        part, answers.find_single_api_version(frame).error_response(part, error, route.version)
+        part, answers.find_request_api(frame).error_response(part, error, route.version)
     )
 
 
@@ -323,5 +329,5 @@ def _rows(route: Route, request: Any, found: GroupsResponseOrError, answer: Upst
     if found.topic_ids is not None:
         response = convert_names_to_ids(part, response, found.topic_ids)
     elif answer.version < route.version and route.api_key == ApiKey.DESCRIBE_GROUPS:
-        response = convert_described_groups(response)
+        response = upgrade_described_groups_to_v6(response)
     return parts.get_response_rows(part, response)

@@ -11,7 +11,7 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.tls import make_context_for_brokers
-from coordinator.runtime.sockets import STREAM, UNIX, prepare_tcp_socket
+from coordinator.runtime.sockets import STREAM, UNIX, set_nonblocking_and_nodelay
 from coordinator.runtime.tls_handshake import shake_hands
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
@@ -95,7 +95,7 @@ class Connector:
                 except OSError as error:
                     failure = error
                 else:
-                    prepare_tcp_socket(sock)
+                    set_nonblocking_and_nodelay(sock)
                     return sock
             raise failure
 

@@ -20,13 +20,13 @@ from coordinator.gateway.permission_gate import (
     AnswerAbsent,
     PermissionGate,
     adopt_nothing,
-    leave_request_to_our_node,
+    answer_no_absent_groups,
 )
 from coordinator.gateway.ports import BrokerPort, Port
 from coordinator.gateway.relay import Relay
 from coordinator.gateway.routing_types import Ask, leave_handler_unwrapped
 from coordinator.gateway.session import READ_BYTES
-from coordinator.gateway.socket_stream import EndedStreamNotifier
+from coordinator.gateway.socket_stream import EndedStreamCloser
 from coordinator.host_resources import HostResources
 from coordinator.runtime.allocator import trim_heap
 from coordinator.runtime.garbage import free_interpreter_caches
@@ -67,7 +67,7 @@ class Gateway:
         machine: HostResources,
         *,
         adopt: Adopt = adopt_nothing,
-        answer_absent: AnswerAbsent = leave_request_to_our_node,
+        answer_absent: AnswerAbsent = answer_no_absent_groups,
         gate: Ask | None = None,
         discovered: Discovered | None = None,
     ) -> None:
@@ -83,7 +83,7 @@ class Gateway:
         self._config = config
         self._discovered = discovered
         self.buffer = memoryview(bytearray(READ_BYTES))
-        self.ends = EndedStreamNotifier(loop)
+        self.ends = EndedStreamCloser(loop)
         self.book = AddressBook(config.client_address_for, self._discover)
         self.connector = Connector(loop, config, machine.unconnected)
         self.request_bytes_max = config.request_bytes_max
@@ -109,7 +109,7 @@ class Gateway:
 
     # --- called by the supervisor ---
 
-    def set_brokers(self, brokers: Mapping[int, Address]) -> None:
+    def set_brokers_and_listen(self, brokers: Mapping[int, Address]) -> None:
         """Replace the brokers, and listen on the ports of new ones; the ports of old ones stay bound."""
         self.book.set_brokers(brokers)
         if self._started:
@@ -155,9 +155,9 @@ class Gateway:
         return self._started
 
     @property
-    def ports(self) -> dict[int, int]:
+    def ports_by_node_id(self) -> dict[int, int]:
         """The numbers of the ports, by the ids of the nodes that clients reach on them."""
-        return self._listeners.ports
+        return self._listeners.ports_by_node_id
 
     @property
     def counts(self) -> ConnectionCounts:
@@ -187,7 +187,7 @@ class Gateway:
         """Stop counting a connection as open, because its client is gone."""
         self.relays.discard(relay)
         self._left.add(relay)
-        self._listeners.note_client_left(relay.peer)
+        self._listeners.release_client_admission(relay.peer)
 
     def forget_relay(self, relay: Relay) -> None:
         """Forget a connection, as all its sockets are closed."""

@@ -12,13 +12,13 @@ from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.offsets_topic_read_guard import OffsetsTopicReadGuard
-from coordinator.gateway.ports import BrokerPort, OurNodeListeningPort, Port, PortListener
+from coordinator.gateway.ports import BrokerPort, OurNodePort, Port, PortListener
 from coordinator.gateway.relay import RelayContext
-from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routes import ApiRoutes
 from coordinator.gateway.routing_types import AfterLogin, Ask
 from coordinator.gateway.tls import SniNodeFinder, make_context_for_clients
 from coordinator.host_resources import HostResources
-from coordinator.net.connection_limits import Admission
+from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.runtime.tls_handshake import shake_hands
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
@@ -47,7 +47,7 @@ class Listeners:
         self._config = config
         offsets_topic = OffsetsTopicReadGuard(context.book, offloader, machine.clock.mono_ms, after_login)
         self._broker_routes, self._our_routes = (
-            PortRoutes(
+            ApiRoutes(
                 context.book,
                 gate,
                 offloader,
@@ -58,7 +58,7 @@ class Listeners:
             )
             for ours in (False, True)
         )
-        self._admission = Admission(config.max_connections, config.max_connections_per_ip)
+        self._admission = ConnectionQuotas(config.max_connections, config.max_connections_per_ip)
         self.accepted = 0
         """The number of clients that were accepted, including those whose handshake failed."""
         self.refused = 0
@@ -70,7 +70,7 @@ class Listeners:
             self._names = SniNodeFinder(config.sni_pattern, self._tls)
 
     @property
-    def ports(self) -> dict[int, int]:
+    def ports_by_node_id(self) -> dict[int, int]:
         """The numbers of the ports, by the ids of the nodes that clients reach on them."""
         return {node_id: listening.port for node_id, listening in self._listening.items()}
 
@@ -95,7 +95,7 @@ class Listeners:
             place, number = NAMES, self._config.sni_port
         if place not in self._listening:
             # The system would not refuse it, as all processes share the ports.
-            if number and number in self.ports.values():
+            if number and number in self.ports_by_node_id.values():
                 raise OSError(errno.EADDRINUSE, f"port {number} is that of another node")
             sock = self._machine.bind_shared(Address(self._config.bind_host, number))
             accept = partial(self._accepted, None if place == NAMES else self._port(place))
@@ -103,7 +103,7 @@ class Listeners:
 
     def _port(self, node_id: int) -> Port:
         if node_id in self._context.book.nodes:
-            return OurNodeListeningPort(self._context.book, self._our_routes, node_id, self._shuffled)
+            return OurNodePort(self._context.book, self._our_routes, node_id, self._shuffled)
         return BrokerPort(self._context.book, self._broker_routes, node_id)
 
     def _shuffled(self, addresses: list[Address]) -> list[Address]:
@@ -129,7 +129,7 @@ class Listeners:
                 wrapped = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
             except OSError:  # the client is gone again
                 sock.close()
-                self.note_client_left(peer)
+                self.release_client_admission(peer)
             else:
                 self._context.tasks.start(self._shake_hands(port, wrapped, peer), "TLS handshake")
         else:
@@ -149,13 +149,13 @@ class Listeners:
         finally:
             if not is_let_in:
                 sock.close()
-                self.note_client_left(peer)
+                self.release_client_admission(peer)
 
     def _asked(self, sock: ssl.SSLSocket) -> Port | None:
         """Return the port of the node that the client has named; None, without a hint, for an unknown name."""
         node_id = None if self._names is None else self._names.requested_node_id(sock)
         return None if node_id is None else self._port(node_id)
 
-    def note_client_left(self, peer: Endpoint) -> None:
+    def release_client_admission(self, peer: Endpoint) -> None:
         """Stop counting an accepted client, because it has left."""
         self._admission.leave(peer.host)

@@ -45,7 +45,7 @@ class GatewayCollector(Collector):
         adoptions = GATEWAY_ADOPTIONS.make_family()
         count_awaited = AwaitedCounts(0, 0)
         if self._adoption is not None:
-            count_awaited = self._adoption.count_awaited_groups()
+            count_awaited = self._adoption.count_wanted_groups_left_at_cluster()
             for outcome, count in self._adoption.counts.items():
                 adoptions.add_metric([outcome], count)
         yield GATEWAY_GROUPS_WAITED_FOR.make_family(count_awaited.groups)

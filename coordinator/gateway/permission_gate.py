@@ -16,8 +16,8 @@ from coordinator.gateway.routing_types import (
     COORDINATOR,
     HERE,
     LENGTH_BYTES,
+    AwaitedResponseLost,
     ClientSession,
-    NoResponseError,
     Route,
     TakeoverRequester,
     Verdict,
@@ -46,7 +46,7 @@ AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any,
 all groups are here. Raises NoResponseError."""
 
 
-async def leave_request_to_our_node(
+async def answer_no_absent_groups(
     _session: ClientSession, _route: Route, _frame: bytes, _groups: list[str]
 ) -> None:
     """Return None: the `AnswerAbsent` of a gateway that takes no groups over."""
@@ -92,7 +92,7 @@ class PermissionGate:
         authorizer_of: Callable[[ClientSession], Authorizer],
         offloader: Offloader,
         adopt: Adopt = adopt_nothing,
-        answer_absent: AnswerAbsent = leave_request_to_our_node,
+        answer_absent: AnswerAbsent = answer_no_absent_groups,
     ) -> None:
         """Take groups over with `adopt` before a JoinGroup, or a commit without a member, passes.
 
@@ -136,7 +136,7 @@ class PermissionGate:
                 return await self._refused(session, frame, error)
         try:
             answer = await self._answered(session, route, frame, outcome)
-        except NoResponseError:
+        except AwaitedResponseLost:
             return await self._refused(session, frame, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if answer is None:
             return Verdict(COORDINATOR, outcome.sent)
@@ -182,7 +182,9 @@ class PermissionGate:
 def _needed(route: Route, frame: bytes, is_long: bool, has_slot: bool) -> MessageAndNeededPermissions | None:
     request = answers.decode_coordinator_request(frame)
     # The broker gets a query even if the request names nothing: the client may not have logged in.
-    permissions = RULES[route.api_key].needed_permissions(request, route.version) or [DESCRIBE_CLUSTER]
+    permissions = RULES[route.api_key].find_permissions_to_look_up(request, route.version) or [
+        DESCRIBE_CLUSTER
+    ]
     return _unless_many(request, permissions, is_long, has_slot)
 
 
@@ -196,7 +198,7 @@ def _unless_many(
 
 def _restricted(route: Route, frame: bytes, request: Any, decisions: Decisions) -> RequestAndRuleResult:
     request = answers.decode_coordinator_request(frame) if request is None else request
-    rule, refuse = RULES[route.api_key], answers.find_single_api_version(frame).error_response
+    rule, refuse = RULES[route.api_key], answers.find_request_api(frame).error_response
     return RequestAndRuleResult(request, rule.restrict(request, route.version, decisions.__getitem__, refuse))
 
 

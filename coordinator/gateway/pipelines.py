@@ -17,9 +17,9 @@ from coordinator.gateway.routing_types import (
     CORRELATION_ID_AT,
     LENGTH_BYTES,
     NOTHING,
+    AwaitedResponseLost,
     Bytes,
     ClientSession,
-    NoResponseError,
     Rewrite,
     Rewritten,
     copy_from_read_buffer,
@@ -74,7 +74,7 @@ class PipelineState:
         return (1 if self.rewriting is None else 2) * len(self.inbox) + len(self.more)
 
 
-class Pipelines:
+class ResponsePipelines:
     """The responses that the client waits for: the broker's, a coordinator's, and those made here."""
 
     __slots__ = ("_answers_bytes", "_io", "_rewritten", "delivered_bytes", "pending", "pipelines")
@@ -133,7 +133,7 @@ class Pipelines:
         self.pipelines[pipeline].queue.append(pending)
         self.pending.append(pending)
 
-    def add_own_request(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
+    def expect_own_response(self, pipeline: int, frame: bytes, promise: Promise[bytes]) -> None:
         """Add a request of our own, which is sent to this pipeline; `frame` begins with its length."""
         pending = PendingResponse(int32_at(frame, CORRELATION_ID_AT), None)
         pending.promise = promise
@@ -157,7 +157,7 @@ class Pipelines:
         # A copy, because a coroutine that continues may add a request to the queue.
         for pending in list(self.pipelines[COORDINATOR].queue):
             if pending.promise is not None:
-                pending.promise.resolve(NoResponseError())
+                pending.promise.resolve(AwaitedResponseLost())
 
     def refuse_lost_requests(self, number: int) -> bool:
         """Answer all requests of a closed pipeline with errors.
@@ -175,7 +175,7 @@ class Pipelines:
         pipeline.blocked = False  # the response that blocked it is gone
         for pending in lost:
             if pending.promise is not None:
-                pending.promise.resolve(NoResponseError())
+                pending.promise.resolve(AwaitedResponseLost())
             elif pending.refusal is not None:
                 self._wait(pending, pending.refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return True

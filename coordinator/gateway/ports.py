@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.routing_types import BROKER, Routes
-from coordinator.runtime.sockets import prepare_tcp_socket
+from coordinator.runtime.sockets import set_nonblocking_and_nodelay
 from coordinator.telemetry.logs import get_logger
 from protocol.proxy_header import Endpoint
 
@@ -49,7 +49,7 @@ class BrokerPort:
         return list(self._book.nodes.values())
 
 
-class OurNodeListeningPort:
+class OurNodePort:
     """The port of a node of ours."""
 
     def __init__(self, book: AddressBook, routes: Routes, node_id: int, shuffle: Shuffle) -> None:
@@ -72,7 +72,7 @@ class OurNodeListeningPort:
         return [] if node is None else [node]
 
 
-Port: TypeAlias = BrokerPort | OurNodeListeningPort
+Port: TypeAlias = BrokerPort | OurNodePort
 
 
 class PortListener:
@@ -96,7 +96,7 @@ class PortListener:
                 self._loop.remove_reader(self._sock.fileno())
                 self._resume = self._loop.call_later(PAUSE_S, self._listen_again)
                 return
-            prepare_tcp_socket(sock)
+            set_nonblocking_and_nodelay(sock)
             self._accept(sock, Endpoint(str(name[0]), int(name[1])))
 
     def _listen_again(self) -> None:

@@ -15,7 +15,7 @@ from coordinator.gateway.ports import Port
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, Bytes
 from coordinator.gateway.session import READ_BYTES, Session
 from coordinator.gateway.session_io import SessionIO
-from coordinator.gateway.socket_stream import EndedStreamNotifier, SocketStream, StreamOwner
+from coordinator.gateway.socket_stream import EndedStreamCloser, SocketStream, StreamOwner
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ProtocolError
@@ -30,7 +30,7 @@ class RelayContext(Protocol):
 
     loop: asyncio.AbstractEventLoop
     buffer: memoryview
-    ends: EndedStreamNotifier
+    ends: EndedStreamCloser
     book: AddressBook
     connector: Connector
     request_bytes_max: int
@@ -124,13 +124,13 @@ class Relay(SessionIO, StreamOwner):
         self._call_later()
         self._settle()
 
-    def note_remote_end_closed(self, stream: SocketStream) -> None:
+    def on_stream_lost(self, stream: SocketStream) -> None:
         """Close the connection after a side has closed, unless requests to a coordinator can be answered with errors.
 
         Requests that the client has sent whole are still carried out.
         """
         if stream is self._client:
-            self.session.finish_gone_client_requests()
+            self.session.execute_gone_client_writes()
             self._settle()
             return
         self._pipeline_ended(self._pipeline_of(stream))
@@ -227,7 +227,7 @@ class Relay(SessionIO, StreamOwner):
             for call in calls:
                 call()
 
-    def continue_reading(self) -> None:
+    def resume_wanted_reads(self) -> None:
         """Read again the sides that the session wants to read."""
         self._settle()
 

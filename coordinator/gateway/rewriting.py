@@ -47,7 +47,9 @@ def make_metadata_rewriter(book: AddressBook, version: int) -> Callable[[object,
         head = read_metadata_head(frame, version)
         if head is None:
             return None
-        return encode_metadata_head(frame, head, book.make_client_node_list(head.brokers), version), head.end
+        return encode_metadata_head(
+            frame, head, book.register_brokers_and_list_nodes(head.brokers), version
+        ), head.end
 
     return rewrite
 
@@ -69,7 +71,7 @@ def make_cluster_rewriter(book: AddressBook, version: int) -> Change:
         if response.error_code:
             return
         response.brokers = []
-        for node in book.make_client_node_list(listed):
+        for node in book.register_brokers_and_list_nodes(listed):
             broker = by_id.get(node.node_id) or DescribeClusterResponse.DescribeClusterBroker(version=version)
             broker.broker_id, broker.host, broker.port, broker.rack = node
             response.brokers.append(broker)
@@ -104,16 +106,16 @@ def make_handshake_rewriter(version: int, *, refused: bool) -> Change:
     return _decoded(ApiKey.SASL_HANDSHAKE, version, change)
 
 
-def make_api_versions_rewriter(ours: OfferedVersions, asked: int, answered: int) -> Change:
+def make_api_versions_rewriter(ours: OfferedVersions, broker_version: int, client_version: int) -> Change:
     """Return a change of ApiVersions: the versions that both the broker and `ours` have, and all answered here.
 
-    `asked` is the version of the broker's response, and `answered` the version of the new response.
+    `broker_version` is the version of the broker's response, and `client_version` the version of the new response.
     """
 
     @lru_cache(maxsize=16)  # all brokers of a cluster report the same, except the number of the features
     def rewritten(body: bytes) -> bytes:
-        response = find_message_codec(ApiKey.API_VERSIONS, asked).decode_response(body, 0)
-        version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else answered
+        response = find_message_codec(ApiKey.API_VERSIONS, broker_version).decode_response(body, 0)
+        version = 0 if response.error_code == ErrorCode.UNSUPPORTED_VERSION else client_version
         if response.error_code == ErrorCode.NONE:
             theirs = {
                 each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys

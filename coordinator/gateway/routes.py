@@ -32,7 +32,7 @@ from coordinator.gateway.routing_types import (
 from protocol.apis import ApiKey, VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
-from protocol.headers import api_version_prefix, decode_request_header
+from protocol.headers import decode_request_header, pack_api_key_and_version
 from protocol.produce_proxying import ENDPOINTS_FROM, expects_response
 
 FORWARDED: Final[Mapping[ApiKey, VersionRange]] = {
@@ -107,7 +107,7 @@ AnswerOfNodes = Callable[[bytes, Sequence[Any]], bytes]
 """(a request about settings, the nodes of ours that it names) -> its response."""
 
 
-class PortRoutes:
+class ApiRoutes:
     """The routes of one kind of port."""
 
     def __init__(
@@ -134,7 +134,7 @@ class PortRoutes:
         self._offsets_topic = offsets_topic
         self._after_login = after_login
         self.found: dict[int, Route] = {}
-        unknown = partial(_here, answers.make_unsupported_response)
+        unknown = partial(_here, answers.make_unsupported_api_versions_response)
         self._unknown_api_versions = Route(ApiKey.API_VERSIONS, 0, unknown, NEWEST_HEADER_BYTES_MAX)
         left_out = NOT_ON_OURS if ours else frozenset()
         forwarded = {int(key): versions for key, versions in FORWARDED.items() if key not in left_out}
@@ -156,7 +156,7 @@ class PortRoutes:
         return self._unknown_api_versions if api_key == ApiKey.API_VERSIONS else None
 
     def _put(self, added: Route) -> None:
-        self.found[api_version_prefix(added.api_key, added.version)] = added
+        self.found[pack_api_key_and_version(added.api_key, added.version)] = added
 
     def _add(self, key: ApiKey, versions: VersionRange) -> None:
         for version in range(versions.min, versions.max + 1):
@@ -219,7 +219,7 @@ class PortRoutes:
             )
         if self._ours and key is ApiKey.INCREMENTAL_ALTER_CONFIGS:
             return self._after_login(
-                partial(_settings_of_nodes, self._book, answers.make_alter_configs_response)
+                partial(_settings_of_nodes, self._book, answers.make_incremental_alter_configs_response)
             )
         return None
 
@@ -272,7 +272,7 @@ def _find_coordinator(
 def _key_type(version: int, frame: bytes) -> int:
     """Return the type of key for which a coordinator is wanted. Raises ProtocolError."""
     if version >= SEVERAL_KEYS_FROM:  # the key type comes first, and the rest may be long
-        _, pos = decode_request_header(frame, answers.find_single_api_version(frame).flexible)
+        _, pos = decode_request_header(frame, answers.find_request_api(frame).flexible)
         return frame[pos] if pos < len(frame) else GROUP
     return GROUP if version < KEY_TYPE_FROM else int(answers.decode_coordinator_request(frame).key_type)
 

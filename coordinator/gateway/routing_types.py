@@ -25,7 +25,7 @@ HEAD_BYTES: Final = 256
 NOTHING: Final = memoryview(b"")
 
 
-class NoResponseError(Exception):
+class AwaitedResponseLost(Exception):
     """No response will come, because the coordinator was lost or the client is gone."""
 
 
@@ -164,7 +164,7 @@ class Routes(Protocol):
     """The routes of one kind of port."""
 
     found: dict[int, Route]
-    """The routes by the first four bytes of a request (`protocol.headers.api_version_prefix`)."""
+    """The routes by the first four bytes of a request (`protocol.headers.pack_api_key_and_version`)."""
 
     def find_unknown_version_route(self, api_key: int, version: int) -> Route | None:
         """Return the route of an api and version that is not in `found`, or None if it is not served."""

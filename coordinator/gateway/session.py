@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from coordinator.gateway.client_request_reader import RequestReader
-from coordinator.gateway.pipelines import Pipelines
+from coordinator.gateway.pipelines import ResponsePipelines
 from coordinator.gateway.routing_types import DroppableState, Routes
 from coordinator.gateway.session_io import CLOSED, SessionIO
 from coordinator.runtime.promise import Promise
@@ -39,7 +39,7 @@ class Session:
     def __init__(self, io: SessionIO, routes: Routes, bytes_max: int) -> None:
         """Refuse requests that are longer than `bytes_max` (socket.request.max.bytes)."""
         self._io: SessionIO = io
-        self._pipelines = Pipelines(io)
+        self._pipelines = ResponsePipelines(io)
         self._requests = RequestReader(io, routes, self._pipelines, bytes_max)
         self.memory: DroppableState | None = None
         """State of the permission gate for this connection."""
@@ -99,9 +99,9 @@ class Session:
         """The bytes that have arrived and were not passed on."""
         return self._requests.kept_bytes + self._pipelines.kept_bytes
 
-    def finish_gone_client_requests(self) -> None:
+    def execute_gone_client_writes(self) -> None:
         """After the client has closed, carry out the requests that have arrived whole and that change something."""
-        self._requests.note_client_gone()
+        self._requests.drop_read_requests_of_gone_client()
         self._pipelines.fail_own_requests()
         self._check_all_answered()
         if not self._ended:
@@ -149,7 +149,7 @@ class Session:
         self._requests.is_waiting = False
         if not self._busy and not self._ended:
             self._run(answers=True)
-            self._io.continue_reading()
+            self._io.resume_wanted_reads()
 
     def send_own_request(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
@@ -157,7 +157,7 @@ class Session:
         The promise raises NoResponseError if the coordinator is lost or the client is gone.
         """
         promise: Promise[bytes] = Promise(self.go_on)
-        self._pipelines.add_own_request(pipeline, frame, promise)
+        self._pipelines.expect_own_response(pipeline, frame, promise)
         self._io.send_to_pipeline(pipeline, frame)
         if self._requests.client_is_gone:
             self._pipelines.fail_own_requests()
@@ -196,7 +196,7 @@ class Session:
             if answers:
                 self._pipelines.send_due_responses(self)
             if self._requests.can_process_inbox:
-                self._requests.process_inbox(self)
+                self._requests.route_inbox_requests(self)
             if self._pipelines.has_used_its_share:
                 self._io.schedule_call(self.go_on)
             self._check_all_answered()

@@ -33,7 +33,7 @@ class SessionIO:
     def schedule_call(self, call: Callable[[], None]) -> None:
         """Schedule a call for after other connections have had their turn."""
 
-    def continue_reading(self) -> None:
+    def resume_wanted_reads(self) -> None:
         """Read again the sides that the session wants to read; called when a wait has ended without input."""
 
     def end_after_violation(self, error: ProtocolError) -> None:

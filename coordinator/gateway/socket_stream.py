@@ -35,14 +35,14 @@ class StreamOwner:
     def note_all_sent(self, stream: "SocketStream") -> None:
         """Go on, as nothing waits to be sent any more."""
 
-    def note_remote_end_closed(self, stream: "SocketStream") -> None:
+    def on_stream_lost(self, stream: "SocketStream") -> None:
         """Note that the peer has closed or is lost; called once, and not for a stream that the owner has ended."""
 
     def note_socket_closed(self, stream: "SocketStream") -> None:
         """Note that the socket is closed, or that there was none; called once for every stream."""
 
 
-class EndedStreamNotifier:
+class EndedStreamCloser:
     """Closes streams whose peers have closed and notifies their owners, a few in each turn of the event loop."""
 
     __slots__ = ("_loop", "_streams")
@@ -85,7 +85,7 @@ class SocketStream:
     )
 
     def __init__(
-        self, loop: AbstractEventLoop, owner: StreamOwner, buffer: memoryview, ends: EndedStreamNotifier
+        self, loop: AbstractEventLoop, owner: StreamOwner, buffer: memoryview, ends: EndedStreamCloser
     ) -> None:
         """Read into `buffer`, which all sockets of the process share, and report the end through `ends`."""
         self._loop = loop
@@ -104,14 +104,14 @@ class SocketStream:
         self.sent_bytes = 0
         """The number of queued bytes that have been sent."""
 
-    def use_socket(self, sock: socket, preface: bytes = b"") -> None:
-        """Use this connected socket, and send `preface` before all waiting bytes; a TLS handshake is done already."""
+    def use_socket(self, sock: socket, send_first: bytes = b"") -> None:
+        """Use this connected socket, after its TLS handshake, and send `send_first` before all waiting bytes."""
         if self.is_gone:
             sock.close()
             return
         self.sock = sock
-        if preface:
-            self._waiting.appendleft(memoryview(preface))
+        if send_first:
+            self._waiting.appendleft(memoryview(send_first))
         if isinstance(sock, ssl.SSLSocket):
             self._tls = sock
         if self._ending:
@@ -268,7 +268,7 @@ class SocketStream:
         owner = None if self._ending else self._owner
         self.abort()
         if owner is not None:
-            owner.note_remote_end_closed(self)
+            owner.on_stream_lost(self)
 
     def abort(self) -> None:
         """Close at once, and drop the bytes that wait."""

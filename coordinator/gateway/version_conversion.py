@@ -19,7 +19,7 @@ from protocol.kafka_python_messages import DescribeGroupsResponse
 DEAD: Final = "Dead"
 
 
-def convert_described_groups(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
+def upgrade_described_groups_to_v6(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
     """Return a DescribeGroups v5 response as v6, in which an unknown group is GROUP_ID_NOT_FOUND (KIP-1043)."""
     for group in response.groups:
         group.error_message = None

@@ -11,7 +11,7 @@ from protocol.mypyc_shim import mypyc_attr
 
 
 @mypyc_attr(acyclic=True)
-class GroupConfig(FieldsValue):
+class GroupCoordinatorConfig(FieldsValue):
     """Kafka's `group.*` and `offset*` settings as the state machines use them; times in milliseconds."""
 
     __match_args__: Final = (
@@ -60,7 +60,10 @@ class GroupEnvironment(FieldsValue):
     __slots__ = __match_args__
 
     def __init__(
-        self, config: GroupConfig, new_member_suffix: Callable[[], str], usage: GroupTotals | None = None
+        self,
+        config: GroupCoordinatorConfig,
+        new_member_suffix: Callable[[], str],
+        usage: GroupTotals | None = None,
     ) -> None:
         self.config: Final = config
         self.new_member_suffix: Final = new_member_suffix

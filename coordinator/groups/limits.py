@@ -75,7 +75,7 @@ def _refuse(
     return error
 
 
-def find_group_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
+def refuse_group_over_limit(limits: NodeMemoryLimits, usage: GroupTotals, group_id: GroupId) -> ErrorCode:
     """Return NONE if there is room for one more group, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.groups >= limits.max_groups:
         return _refuse(usage, "max.groups")
@@ -84,14 +84,14 @@ def find_group_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, group_i
     return _NONE
 
 
-def find_offset_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, count: int) -> ErrorCode:
+def refuse_offsets_over_limit(limits: NodeMemoryLimits, usage: GroupTotals, count: int) -> ErrorCode:
     """Return NONE if there is room for `count` more offsets, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.offsets + count > limits.max_offsets:
         return _refuse(usage, "max.offsets")
     return _NONE
 
 
-def find_pending_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
+def refuse_pending_over_limit(limits: NodeMemoryLimits, usage: GroupTotals, member_id: MemberId) -> ErrorCode:
     """Return NONE if one more member id may be given out, else COORDINATOR_NOT_AVAILABLE; count the refusal."""
     if usage.pending_members >= limits.max_pending_members:
         return _refuse(usage, "max.pending.members")
@@ -100,7 +100,7 @@ def find_pending_limit_error(limits: NodeMemoryLimits, usage: GroupTotals, membe
     return _NONE
 
 
-def find_member_limit_error(
+def refuse_member_over_limit(
     limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, member: MemberMetadata
 ) -> ErrorCode:
     """Return NONE if the node and the group have room for one more member, else an error; count the refusal.
@@ -110,10 +110,10 @@ def find_member_limit_error(
     """
     if usage.members >= limits.max_members:
         return _refuse(usage, "max.members")
-    return find_member_bytes_error(limits, usage, group, member.count_bytes())
+    return refuse_member_bytes_over_limit(limits, usage, group, member.count_bytes())
 
 
-def find_member_bytes_error(
+def refuse_member_bytes_over_limit(
     limits: NodeMemoryLimits, usage: GroupTotals, group: GroupMetadata, more_bytes: int
 ) -> ErrorCode:
     """Return NONE if a group's members may take `more_bytes` more, else an error; count the refusal.
@@ -129,7 +129,7 @@ def find_member_bytes_error(
     return _NONE
 
 
-def has_ample_room(limits: NodeMemoryLimits, usage: GroupTotals) -> bool:
+def has_room_for_any_commit(limits: NodeMemoryLimits, usage: GroupTotals) -> bool:
     """Return whether even the largest possible commit fits, so that the hot path need not check each commit."""
     return (
         usage.offsets + ITEMS_MAX <= limits.max_offsets

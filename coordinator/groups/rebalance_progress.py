@@ -53,7 +53,7 @@ class RebalanceProgress:
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
 
-    def note_all_must_rejoin(self, now_ms: int) -> None:
+    def restart_join_times(self, now_ms: int) -> None:
         """Note that all members have to rejoin once more before the rebalance has ended."""
         self._joined_ms = now_ms
         self._last_gap_ms = 0
@@ -69,7 +69,7 @@ class RebalanceProgress:
         self.ended_ms = now_ms
 
     @property
-    def duration_ms(self) -> int:
+    def total_duration_ms(self) -> int:
         """The time from the begin of the rebalance to its end."""
         return self.ended_ms - self.began_ms
 

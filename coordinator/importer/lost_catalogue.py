@@ -13,7 +13,7 @@ from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
 from coordinator.host_resources import HostResources
-from coordinator.importer.source import CannotImport
+from coordinator.importer.broker_directories import CannotImport
 from coordinator.importer.survey import Survey, survey_partitions
 from coordinator.importer.target import merge_known_topics
 from coordinator.partitions.misplaced_group_texts import describe_misplaced

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import msgspec
 
-from coordinator.groups.offsets.expiry import is_unstored_blank_group
-from coordinator.importer.source import CannotImport
+from coordinator.groups.offsets.expiry_and_deletion import is_unstored_blank_group
+from coordinator.importer.broker_directories import CannotImport
 from coordinator.partitions.offline_partition_reader import read_shard, tally_group_placement
 from coordinator.partitions.shard import Shard
 from protocol.newtypes import Partition
-from protocol.placement import PartitionPlacementTally, infer_later_partition_count
+from protocol.placement import GroupPlacementTally, infer_later_partition_count
 from storage.disk.filesystem import FileSystem
 from storage.errors import storage_error
 from storage.format.record_decoder import RecordDecoder
-from storage.recovery.check import Damage, check_partition
+from storage.recovery.full_check import Damage, check_partition
 
 
 class Survey(msgspec.Struct):
@@ -31,7 +31,7 @@ class Survey(msgspec.Struct):
     open_transactions: int = 0
     open_offsets: int = 0
     topics: dict[str, int] = {}
-    placements: list[PartitionPlacementTally] = []
+    placements: list[GroupPlacementTally] = []
     damaged: dict[Partition, list[Damage]] = {}
     unsettled: dict[Partition, list[Damage]] = {}
 

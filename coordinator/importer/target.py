@@ -18,7 +18,7 @@ from coordinator.catalogue.names import OFFSETS_TOPIC, collision_key, invalid_re
 from coordinator.catalogue.startup_checks import STAGING
 from coordinator.catalogue.topic import Topic
 from coordinator.host_resources import HostResources
-from coordinator.importer.source import BrokerDirectories, CannotImport, DirectoryTopic
+from coordinator.importer.broker_directories import BrokerDirectories, CannotImport, DirectoryTopic
 from coordinator.importer.survey import Survey
 from protocol.newtypes import Partition
 from storage.disk.checkpoint_file import read_partition_log_start, write_offsets

@@ -10,7 +10,7 @@ from coordinator.runtime.periodic_jobs import End
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from storage.disk.filesystem import Space
-from storage.errors import StorageFailed
+from storage.errors import LogNotWritable
 from storage.log_manager import LogManager
 
 log = get_logger("node")
@@ -36,13 +36,13 @@ class DiskJobs:
         """The room on the disk when it was last read; None if it never could be."""
         self._look_for_space()
 
-    def write_behind(self, end: End) -> None:
+    def write_behind(self, on_end: End) -> None:
         """Write the waiting records into the segments, or take a checkpoint if the journal has grown large."""
         if self._log.journal_bytes > self._checkpoint_bytes:
-            self.checkpoint(end)
+            self.checkpoint(on_end)
         else:
             self._io.submit_with_callback(
-                self._write_segments, lambda result: end(self._failed("segments", result))
+                self._write_segments, lambda result: on_end(self._failed("segments", result))
             )
 
     def _look_for_space(self) -> None:
@@ -75,7 +75,7 @@ class DiskJobs:
             self._incidents.end_incident(what, "writing to disk succeeds again", what=what)
             return False
         # Nothing is lost: the journal holds what the segments lack, and the next try comes by the clock.
-        if not isinstance(result, StorageFailed):  # else an earlier failure is in the log already
+        if not isinstance(result, LogNotWritable):  # else an earlier failure is in the log already
             self._incidents.log_repeated_failure(
                 what, "writing to disk failed", what=what, reason=str(result)
             )

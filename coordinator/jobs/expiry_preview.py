@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.groups.offsets import expiry
+from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.clock import Clock
@@ -16,7 +16,7 @@ ROWS_MAX: Final = 20_000
 """The most rows that are listed; all are counted."""
 
 
-class ExpiringTopic(msgspec.Struct):
+class ExpiringGroupTopic(msgspec.Struct):
     """Expiring offsets of one group in one topic. Times are milliseconds since the epoch."""
 
     group: str
@@ -41,7 +41,7 @@ class ExpiryPreview(msgspec.Struct):
     due: int = 0
     groups: int = 0
     finished_groups: int = 0
-    rows: list[ExpiringTopic] = []
+    rows: list[ExpiringGroupTopic] = []
     unlisted_rows: int = 0
     missing_partitions: list[int] = []
 
@@ -49,16 +49,20 @@ class ExpiryPreview(msgspec.Struct):
         """Count the offsets of one group that expire within `within_ms`; removes nothing."""
         group = kept.group
         until_ms = self.now_ms + self.within_ms
-        by_topic: dict[str, ExpiringTopic] = {}
+        by_topic: dict[str, ExpiringGroupTopic] = {}
         offsets = 0
-        for topic, _, at_ms in expiry.compute_expiry_times(group, self.retention_ms, kept.offsets.all()):
+        for topic, _, at_ms in expiry_and_deletion.compute_expiry_times(
+            group, self.retention_ms, kept.offsets.all()
+        ):
             if at_ms > until_ms:
                 continue
             offsets += 1
             self.due += at_ms <= self.now_ms
             row = by_topic.get(topic)
             if row is None:
-                by_topic[topic] = ExpiringTopic(group.group_id, group.state.value, topic, 1, at_ms, at_ms)
+                by_topic[topic] = ExpiringGroupTopic(
+                    group.group_id, group.state.value, topic, 1, at_ms, at_ms
+                )
             else:
                 row.offsets += 1
                 row.first_ms, row.last_ms = min(row.first_ms, at_ms), max(row.last_ms, at_ms)
@@ -66,7 +70,7 @@ class ExpiryPreview(msgspec.Struct):
             return
         self.offsets += offsets
         self.groups += 1
-        self.finished_groups += expiry.has_nothing_left(group, kept.offsets, offsets)
+        self.finished_groups += expiry_and_deletion.has_nothing_left(group, kept.offsets, offsets)
         room = ROWS_MAX - len(self.rows)
         self.rows += list(by_topic.values())[:room]
         self.unlisted_rows += max(len(by_topic) - room, 0)

@@ -3,7 +3,7 @@
 
 from typing import Final
 
-from coordinator.partitions.adoption import Adoptions
+from coordinator.partitions.group_adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_mark_expiry import expire_ownership_marks
 from coordinator.runtime.clock import Clock
@@ -45,7 +45,9 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     return removed
 
 
-async def delete_expired_marks(manager: GroupMetadataManager, adoptions: Adoptions, clock: Clock) -> int:
+async def delete_expired_ownership_marks(
+    manager: GroupMetadataManager, adoptions: Adoptions, clock: Clock
+) -> int:
     """Remove the marks of groups that began behind a gateway and are gone; return the number of marks."""
     removed = 0
     slices = Slices(clock.nanos)

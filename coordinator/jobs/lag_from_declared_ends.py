@@ -3,8 +3,8 @@
 
 from collections.abc import Collection, Mapping
 
-from coordinator.catalogue.configs import end_offsets_group_id
 from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topic_configs import end_offsets_group_id
 from coordinator.config import Settings
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import GroupEntry

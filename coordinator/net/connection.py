@@ -26,20 +26,20 @@ from typing import Any, Final, cast
 
 from coordinator.api.context import PARKED, SILENT, RequestContext, Work
 from coordinator.api.single_api_version import SingleApiVersion
-from coordinator.api.slices import encode_body_in_steps, handle_in_steps
-from coordinator.net.long_requests import LongRequest
+from coordinator.api.slices import encode_and_count_errors_in_steps, handle_in_steps
+from coordinator.net.long_requests import LongRequestRunner
 from coordinator.net.refusals import count_protocol_violation, log_and_classify_failure, make_and_count_error
 from coordinator.net.replies import Replies
 from coordinator.net.request_cache import RequestCache
 from coordinator.net.response_encoding import encode_and_count_errors
 from coordinator.net.server import Server
-from coordinator.net.short_response_requests import is_brief
+from coordinator.net.small_response_requests import is_brief
 from coordinator.net.unsent_bytes import UnsentBytes
 from coordinator.partitions.group_access import RequestRefused
 from coordinator.telemetry.logs import get_logger
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import FrameReader
-from protocol.headers import RequestHeader, decode_request_header, read_api_version_prefix
+from protocol.headers import RequestHeader, decode_request_header, read_api_key_and_version
 from protocol.non_kafka import NotKafka
 
 log = get_logger("connection")
@@ -94,7 +94,7 @@ class Connection:
         self._failure: str | None = None  # the error that broke the protocol behind the backlog
         self._last_words = b""  # a response in another protocol, for a client of that protocol
         self._parked: RequestContext | None = None
-        self._long = LongRequest(server.fair_queue, server.long_requests)  # answers the parked request
+        self._long = LongRequestRunner(server.fair_queue, server.long_requests)  # answers the parked request
         self._paused_for_backlog = False
         self._asked = 0  # one bit for each api, for `claim_first_api_use`
         self._closing = False
@@ -290,7 +290,7 @@ class Connection:
         request: Any = None
         try:
             # The route is known before anything is decoded.
-            found = server.routes.get(read_api_version_prefix(frame))
+            found = server.routes.get(read_api_key_and_version(frame))
             api: SingleApiVersion = (
                 server.capabilities.get_version_refusal_api(frame) if found is None else found
             )
@@ -452,7 +452,9 @@ class Connection:
         in_pieces = ctx.api.in_pieces
         long = None if in_pieces is None or self._closing else in_pieces(response, ctx.api_version)
         if long is not None:
-            self._long.begin_later(self, ctx, encode_body_in_steps(self._server.node, ctx, long), 0)
+            self._long.begin_later(
+                self, ctx, encode_and_count_errors_in_steps(self._server.node, ctx, long), 0
+            )
             return
         self.encode_and_set_response(ctx, response)
         self._go_on_behind(ctx)
@@ -476,9 +478,9 @@ class Connection:
     def _send_ready(self) -> None:
         self._write(self._replies.take_ready(self, self._server.fair_queue.nanos()))
 
-    def fail_lost_appends(self) -> None:
+    def refuse_replies_of_lost_appends(self) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
-        self._replies.fail_lost_appends(self)
+        self._replies.refuse_replies_of_lost_appends(self)
 
     def drop_parked_request(self) -> None:
         """Drop the parked request and its work, as an error takes the place of its response."""
@@ -506,7 +508,7 @@ class Connection:
         self._transport.abort()
 
     @property
-    def has_unfinished_work(self) -> bool:
+    def has_unparked_work(self) -> bool:
         """True if work is left: a request that is not parked, unsent bytes, or a closed connection's backlog."""
         if self._closing and self._has_to_do:
             return True
@@ -576,7 +578,7 @@ class Connection:
                 self.go_on_soon(again=again)
         elif self._closing:
             self._leave()
-        elif self._failure is not None and not self._replies.queue and self._unsent.is_written:
+        elif self._failure is not None and not self._replies.queue and self._unsent.is_written_to_transport:
             log.info("closing a connection that breaks the protocol", peer=self.peer, reason=self._failure)
             if self._last_words:
                 self._transport.write(self._last_words)

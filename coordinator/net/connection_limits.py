@@ -8,7 +8,7 @@ OURSELVES: Final = "gateway"
 """The client address that stands for a process of ours that connects for itself."""
 
 
-class Admission:
+class ConnectionQuotas:
     """Counts connections against `max.connections` and `max.connections.per.ip`."""
 
     def __init__(self, total_max: int, per_address_max: int) -> None:

@@ -3,8 +3,8 @@
 
 A long response is in no budget before it is whole. So only LONG_AT_ONCE of them are made at a time, and none begins
 while the budget of unsent bytes is used up; the others wait for a slot. Work on a response that the budget counts
-already (`LongRequest.is_in_response_budget`) waits for a slot alone: the budget could be used up by bytes that only
-this work frees.
+already (`LongRequestRunner.is_in_response_budget`) waits for a slot alone: the budget could be used up by bytes that
+only this work frees.
 """
 
 from typing import Any, Final, Protocol
@@ -28,7 +28,7 @@ class Answerer(Protocol):
         """Answer a request whose work has raised `error`."""
 
 
-class LongRequest:
+class LongRequestRunner:
     """The work that answers a request of one connection, one request at a time."""
 
     __slots__ = (
@@ -159,13 +159,13 @@ class LongRequestSlots:
     def __init__(self, budget: ResponseBudget) -> None:
         self.short_shares = SHORT_SHARES
         self._budget = budget
-        self._places: set[LongRequest] = set()
-        self._waiting: dict[LongRequest, None] = {}  # a set that keeps their order
+        self._places: set[LongRequestRunner] = set()
+        self._waiting: dict[LongRequestRunner, None] = {}  # a set that keeps their order
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def admit(self, work: LongRequest) -> bool:
+    def admit(self, work: LongRequestRunner) -> bool:
         """Return whether this work has a slot, and assign a free one; without one it waits."""
         if work in self._places:
             return True
@@ -178,7 +178,7 @@ class LongRequestSlots:
             self._waiting[work] = None
         return False
 
-    def leave(self, work: LongRequest) -> None:
+    def leave(self, work: LongRequestRunner) -> None:
         """Free the slot of this work for the one that has waited longest."""
         self._waiting.pop(work, None)
         self._budget.remove_waiter(work)
@@ -192,5 +192,5 @@ class LongRequestSlots:
                 self._places.add(first)
                 first.go_on_soon()
 
-    def _waits_for_budget(self, work: LongRequest) -> bool:
+    def _waits_for_budget(self, work: LongRequestRunner) -> bool:
         return self._budget.over and not work.is_in_response_budget

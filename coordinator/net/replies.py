@@ -106,7 +106,7 @@ class Replies:
             blocker.add_waiter(connection)
         return False
 
-    def fail_lost_appends(self, connection: RepliesOwner) -> None:
+    def refuse_replies_of_lost_appends(self, connection: RepliesOwner) -> None:
         """Replace every reply that depends on a lost append by an error, also of requests that are being answered."""
         for ctx in self.queue:
             error = ctx.find_error()

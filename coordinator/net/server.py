@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from coordinator.api.single_api_version import SingleApiVersion
 from coordinator.api.slices import PIECES_FROM_BYTES
 from coordinator.api.table import Capabilities
-from coordinator.net.connection_limits import Admission
+from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.long_requests import LongRequestSlots
 from coordinator.net.response_budget import ResponseBudget
@@ -30,14 +30,14 @@ class OpenConnection(Protocol):
         """The address of its client, for the log."""
 
     @property
-    def has_unfinished_work(self) -> bool:
+    def has_unparked_work(self) -> bool:
         """True if a request other than a parked one is still to be answered."""
 
     @property
     def is_idle(self) -> bool:
         """True if no request is unanswered."""
 
-    def fail_lost_appends(self) -> None:
+    def refuse_replies_of_lost_appends(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class Server:
         node: Any,
         capabilities: Capabilities,
         stats: Stats,
-        admission: Admission,
+        admission: ConnectionQuotas,
         budget: ResponseBudget,
         *,
         request_bytes_max: int,
@@ -101,12 +101,12 @@ class Server:
             log.debug("closing an idle connection", peer=connection.peer)
             connection.close()
 
-    def fail_lost_appends(self) -> None:
+    def refuse_replies_of_lost_appends(self) -> None:
         """Turn every reply that depends on a lost append into an error."""
         for connection in list(self.connections):  # a parked request may have seen the lost data, too
-            connection.fail_lost_appends()
+            connection.refuse_replies_of_lost_appends()
 
     @property
-    def has_unfinished_work(self) -> bool:
+    def has_unparked_work(self) -> bool:
         """True if a request other than a parked one is still to be answered on any connection."""
-        return any(connection.has_unfinished_work for connection in self.connections)
+        return any(connection.has_unparked_work for connection in self.connections)

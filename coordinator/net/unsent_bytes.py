@@ -87,7 +87,7 @@ class UnsentBytes:
             self._write_piece(transport, self._unwritten.popleft())
 
     @property
-    def is_written(self) -> bool:
+    def is_written_to_transport(self) -> bool:
         """True if everything was written to the transport."""
         return not self._unwritten
 

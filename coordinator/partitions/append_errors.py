@@ -20,7 +20,7 @@ _ANSWERED: Final[Mapping[ErrorCode, ErrorCode]] = {
 }
 
 
-def get_append_error_code(error: BaseException) -> ErrorCode:
+def get_unmapped_append_error_code(error: BaseException) -> ErrorCode:
     """Return the code of an exception that an append has raised; `get_client_error_code` maps it for clients."""
     if isinstance(error, RecordTooLarge):
         return ErrorCode.MESSAGE_TOO_LARGE

@@ -65,7 +65,7 @@ class LogReadInProgress:
     """A fetch on its way through its partitions.
 
     `found` has a result for each of `wanted`, in their order, once `done` is called. The bytes that were read count in
-    the budget until `release_budgeted_bytes`.
+    the budget until `stop_and_release_bytes`.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class LogReadInProgress:
         self.found += result
         self.go_on()
 
-    def release_budgeted_bytes(self) -> None:
+    def stop_and_release_bytes(self) -> None:
         """Take the bytes out of the budget, as they are counted elsewhere or dropped; end a read under way silently."""
         if not self._is_released:
             self._is_released = True
@@ -204,7 +204,7 @@ class LogReads:
         found: list[TimestampAndOffset | ErrorCode] = []
         for each in sought:
             one = self._look(
-                each.partition, partial(self._reader.find_timestamp_and_offset, sought=each), fresh=True
+                each.partition, partial(self._reader.resolve_list_offsets_query, sought=each), fresh=True
             )
             if one is None:
                 break

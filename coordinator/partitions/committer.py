@@ -88,7 +88,7 @@ class FileLogWriter:
         """Append records, all or none. Raises RecordTooLarge, and appends nothing, if no batch holds all of them."""
         if self.ended is not None:
             return self._refuse(self.ended)
-        self.builder.append(records)
+        self.builder.append_in_one_batch(records)
         ticket = self.ticket
         return self._begin() if ticket is None else ticket
 
@@ -176,7 +176,7 @@ class Committer:
         if not self._under_way:
             self._flush_soon()
 
-    def end_lost_writers(self, writers: Sequence[FileLogWriter], error: LogError) -> None:
+    def fail_writers_with_lost_records(self, writers: Sequence[FileLogWriter], error: LogError) -> None:
         """Make writers that lost records refuse further appends, and fail their tickets; without `on_failed`."""
         tickets = [writer.ticket for writer in writers if writer.ticket is not None]
         self._dirty = [writer for writer in self._dirty if writer not in writers]

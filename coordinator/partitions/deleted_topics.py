@@ -7,7 +7,7 @@ Such offsets are dropped in steps; those left when their partition is lost are d
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from coordinator.groups.offsets import expiry
+from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.telemetry.logs import get_logger
@@ -93,7 +93,7 @@ class DeletedTopics:
         for number, kept in enumerate(list(shard.groups.values())):
             if number % GROUPS_PER_STEP == GROUPS_PER_STEP - 1:
                 yield
-            dropped = expiry.plan_topic_offsets_deletion(
+            dropped = expiry_and_deletion.plan_topic_offsets_deletion(
                 kept.group, kept.offsets, topics, TOMBSTONES_PER_STEP
             )
             for outcome in dropped:

@@ -3,7 +3,7 @@
 
 from coordinator.partitions.group_log import LogDamaged, LogError, LogUnavailable
 from protocol.errors import ErrorCode
-from storage.errors import CorruptLog, StorageError, StorageFailed
+from storage.errors import CorruptLog, LogNotWritable, StorageError
 
 
 def translate_to_log_error(error: BaseException) -> LogError:
@@ -15,7 +15,7 @@ def translate_to_log_error(error: BaseException) -> LogError:
         bug.code = ErrorCode.UNKNOWN_SERVER_ERROR
         return bug
     kind = LogError
-    if isinstance(error, StorageFailed):
+    if isinstance(error, LogNotWritable):
         kind = LogUnavailable
     elif isinstance(error, CorruptLog):
         kind = LogDamaged

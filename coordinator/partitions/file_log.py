@@ -79,7 +79,7 @@ class FileLog:
 
     # --- the port ---
 
-    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> "FileClaim":
+    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> "ClaimedFilePartition":
         """Claim a partition, under exactly the epoch that is passed."""
         self._check_open()
         if leader_epoch < self._epochs.get(partition, -1):
@@ -92,11 +92,11 @@ class FileLog:
             await self.run_in_io_thread(partial(self.files.retry_unread_partition, partition))
         self._check_usable(partition)
         try:
-            return FileClaim(self, partition, leader_epoch)
+            return ClaimedFilePartition(self, partition, leader_epoch)
         except StorageError as error:
             raise translate_to_log_error(error) from error
 
-    async def wait_for_log_repair(self, partition: Partition) -> None:
+    async def repair_log_or_wait(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
         if self.files.append_failure is not None:
@@ -220,7 +220,7 @@ class FileLog:
         if lost:
             why = LogUnavailable("what was accepted, and never synced, was lost")
             log.error("the log has lost records", partitions=[writer.partition for writer in lost])
-            self.committer.end_lost_writers(lost, why)
+            self.committer.fail_writers_with_lost_records(lost, why)
             self._lost(lost, why)
 
     def _is_in_step(self, writer: FileLogWriter) -> bool:
@@ -236,18 +236,18 @@ class FileLog:
             return False
 
 
-class FileClaim:
+class ClaimedFilePartition:
     """The Claim over files: a partition as it was when claimed."""
 
     def __init__(self, file_log: FileLog, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         files = file_log.files
         self._log = file_log
         self._repairs = file_log.repairs
-        self._start_offset = files.log(partition).start_offset
+        self._start_offset = files.get_or_create_log(partition).start_offset
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.end_offset = files.end_offset(partition)
-        self.size_bytes = files.log(partition).size_bytes
+        self.approximate_bytes = files.get_or_create_log(partition).size_bytes
 
     async def read(self) -> AsyncIterator[LogChunk]:
         """Read the whole log, in chunks of about `read_bytes_max`."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import GroupEnvironment
-from coordinator.groups.limits import find_group_limit_error
+from coordinator.groups.limits import refuse_group_over_limit
 from coordinator.groups.outcome import Outcome
-from coordinator.partitions.adoption import Adoptions
+from coordinator.partitions.group_adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
@@ -191,7 +191,7 @@ class GroupAccess:
         if is_markers_group(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
         env = self.env
-        error = find_group_limit_error(env.config.limits, env.usage, absent.group_id)
+        error = refuse_group_over_limit(env.config.limits, env.usage, absent.group_id)
         return absent.shard.make_uncached_group(absent.group_id) if error is ErrorCode.NONE else error
 
     def carry_out_outcome(self, waiting: ReplyDependencies, kept: GroupEntry, outcome: Outcome) -> Any:

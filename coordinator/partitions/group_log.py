@@ -46,7 +46,7 @@ class LogError(Exception):
 
 
 class LogUnavailable(LogError):
-    """The partition is intact: the operation can be tried again once `GroupLog.wait_for_log_repair` returns."""
+    """The partition is intact: the operation can be tried again once `GroupLog.repair_log_or_wait` returns."""
 
 
 class LogDamaged(LogError):
@@ -108,7 +108,7 @@ class Claim(Protocol):
         """The offset up to which the partition can be read."""
 
     @property
-    def size_bytes(self) -> int:
+    def approximate_bytes(self) -> int:
         """The approximate number of bytes to read."""
 
     def read(self) -> AsyncIterator[LogChunk]:
@@ -144,7 +144,7 @@ class GroupLog(Protocol):
         LogUnavailable, LogDamaged, and LogError.
         """
 
-    async def wait_for_log_repair(self, partition: Partition) -> None:
+    async def repair_log_or_wait(self, partition: Partition) -> None:
         """Return once a partition may be claimed again after LogUnavailable or a failed append."""
 
     async def release(self, partition: Partition) -> object:

@@ -2,13 +2,13 @@
 """The groups' part of a node's settings."""
 
 from coordinator.config import Settings
-from coordinator.groups.config import GroupConfig
+from coordinator.groups.config import GroupCoordinatorConfig
 from coordinator.groups.limits import NodeMemoryLimits
 
 
-def group_config(settings: Settings) -> GroupConfig:
+def group_config(settings: Settings) -> GroupCoordinatorConfig:
     """Return the configuration of groups from a node's settings."""
-    return GroupConfig(
+    return GroupCoordinatorConfig(
         min_session_timeout_ms=settings.group_min_session_timeout_ms,
         max_session_timeout_ms=settings.group_max_session_timeout_ms,
         initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,

@@ -160,7 +160,7 @@ class Leadership:
         shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
-                await self._log.wait_for_log_repair(partition)
+                await self._log.repair_log_or_wait(partition)
                 manager.waiting_partitions.discard(partition)
             writer = await self._read(shard)
             if writer is not None and await self._drop_deleted(shard, writer):

@@ -83,7 +83,7 @@ class Loader:
         still_wanted: Callable[[], bool],
     ) -> None:
         partition = shard.partition
-        progress = LoadProgress(partition, self._clock.mono_ms(), claim.end_offset, claim.size_bytes)
+        progress = LoadProgress(partition, self._clock.mono_ms(), claim.end_offset, claim.approximate_bytes)
         self.progress[partition] = progress
         replay = LogReplay(self._records)
         try:

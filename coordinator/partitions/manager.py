@@ -6,9 +6,9 @@ from typing import Final, cast
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
-from coordinator.groups.offsets import expiry
+from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
-from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
+from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import markers_group_id
@@ -21,7 +21,7 @@ from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, Partition
-from protocol.placement import PartitionPlacementTally, partition_for
+from protocol.placement import GroupPlacementTally, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_committed_offsets
@@ -116,7 +116,7 @@ class GroupMetadataManager:
             yield from shard.groups.values()
 
     @property
-    def misplaced_placements(self) -> list[PartitionPlacementTally]:
+    def misplaced_placements(self) -> list[GroupPlacementTally]:
         """The owned partitions that were loaded with groups of other partitions, and still have some."""
         found = []
         for shard in self.owned_partitions.values():
@@ -147,9 +147,9 @@ class GroupMetadataManager:
         """Make the groups of a shard ready to serve, one at each step, once the log has been applied to it."""
         shard.flag_other_protocol_groups()
         yield from shard.hide_groups_in_steps()
-        placement = shard.placement = PartitionPlacementTally(shard.partition, self.num_partitions)
+        placement = shard.placement = GroupPlacementTally(shard.partition, self.num_partitions)
         for kept in list(shard.groups.values()):
-            if expiry.is_unstored_blank_group(kept.group, kept.offsets):
+            if expiry_and_deletion.is_unstored_blank_group(kept.group, kept.offsets):
                 shard.remove(kept)
             else:
                 placement.add_group(kept.group_id)
@@ -219,7 +219,7 @@ class GroupMetadataManager:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
         if outcome.ended_rebalance is not None:
-            self.stats.count_rebalance(outcome.ended_rebalance)
+            self.stats.count_finished_rebalance(outcome.ended_rebalance)
 
     def append_and_apply_commits(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
@@ -228,7 +228,7 @@ class GroupMetadataManager:
         """
         shard = kept.shard
         if shard.confirmed_absent:
-            shard.mark_group_begun_here(kept.group_id, self.clock.wall_ms())
+            shard.mark_begun_here_if_confirmed_absent(kept.group_id, self.clock.wall_ms())
         shard.append_and_apply_offsets(kept, commits)
         if not kept.is_kept:
             shard.add(kept)  # a simple group begins with its first commit
@@ -240,7 +240,7 @@ class GroupMetadataManager:
         records = outcome.records
         try:
             if kept.shard.confirmed_absent:
-                kept.shard.mark_group_begun_here(kept.group_id, self.clock.wall_ms())
+                kept.shard.mark_begun_here_if_confirmed_absent(kept.group_id, self.clock.wall_ms())
             if outcome.independent:
                 self._append_in_parts(kept.shard, records)
             else:
@@ -248,7 +248,7 @@ class GroupMetadataManager:
         except RecordTooLarge as error:
             if not outcome.replies and not outcome.starts_over:
                 raise
-            code = get_client_error_code(get_append_error_code(error))
+            code = get_client_error_code(get_unmapped_append_error_code(error))
             log.warning(
                 "group metadata cannot be stored", group=kept.group_id, error=code.name, reason=str(error)
             )
@@ -299,7 +299,7 @@ class GroupMetadataManager:
         kept = shard.groups.get(group_id)
         if kept is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        outcome = expiry.plan_group_deletion(kept.group, kept.offsets)
+        outcome = expiry_and_deletion.plan_group_deletion(kept.group, kept.offsets)
         if outcome.answer is ErrorCode.NONE:
             offsets = kept.offsets.count
             self.carry_out_outcome(kept, outcome)
@@ -320,7 +320,7 @@ class GroupMetadataManager:
                 while not self._may_fit(kept) and self.is_group_still_served(kept):
                     kept.group.suspend_as_dead()
                     self.carry_out_outcome(
-                        kept, expiry.plan_first_offsets_deletion(kept.group, kept.offsets, count)
+                        kept, expiry_and_deletion.plan_first_offsets_deletion(kept.group, kept.offsets, count)
                     )
                     self.stats.offset_deletions += count
                     yield
@@ -353,7 +353,7 @@ class GroupMetadataManager:
                 if group.is_dead or kept.shard.is_lost:
                     return
                 some = offsets.select_offsets(topic, partitions[start : start + at_once])
-                outcome = expiry.plan_offset_expiry(group, now_wall_ms, retention_ms, some)
+                outcome = expiry_and_deletion.plan_offset_expiry(group, now_wall_ms, retention_ms, some)
                 self.carry_out_outcome(kept, outcome)
                 expired = len(outcome.records)
                 self.stats.offset_expirations += expired
@@ -362,8 +362,8 @@ class GroupMetadataManager:
 
     def _remove_if_finished(self, kept: GroupEntry) -> None:
         group = kept.group
-        if expiry.has_nothing_left(group, kept.offsets, 0):
-            self.carry_out_outcome(kept, expiry.plan_group_removal(group))
+        if expiry_and_deletion.has_nothing_left(group, kept.offsets, 0):
+            self.carry_out_outcome(kept, expiry_and_deletion.plan_group_metadata_deletion(group))
             log.info("group transitioned to Dead", group=kept.group_id, generation=group.generation_id)
             self._remove(kept)
             self.stats.groups_expired += 1
@@ -395,7 +395,7 @@ class GroupMetadataManager:
                 self.deleted.forget_undropped_topics(partition)
         yield from self.deleted.find_pending_tickets()
 
-    def partitions_with_drops_done(self) -> list[Partition]:
+    def list_partitions_free_of_deleted_topics(self) -> list[Partition]:
         """Return the owned partitions that hold no offsets in deleted topics, even after a crash."""
         undropped = self.deleted.undropped_partitions
         return [partition for partition in self.owned_partitions if partition not in undropped]

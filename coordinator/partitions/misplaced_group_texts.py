@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from protocol.placement import (
-    PartitionPlacementTally,
+    GroupPlacementTally,
     find_swapped_directories,
     infer_earlier_partition_count,
 )
@@ -16,7 +16,7 @@ PUT_IN_PLACE: Final = (
 )
 
 
-def describe_misplaced(placements: Iterable[PartitionPlacementTally]) -> Iterator[str]:
+def describe_misplaced(placements: Iterable[GroupPlacementTally]) -> Iterator[str]:
     """Yield a line for each partition with misplaced groups, and one if the topic has got more partitions since."""
     misplaced = [each for each in placements if each.elsewhere]
     wrong = find_swapped_directories(misplaced)
@@ -37,7 +37,7 @@ def describe_misplaced(placements: Iterable[PartitionPlacementTally]) -> Iterato
         )
 
 
-def _groups(placement: PartitionPlacementTally) -> str:
+def _groups(placement: GroupPlacementTally) -> str:
     names = ", ".join(map(repr, placement.names))
     more = placement.misplaced_group_count - len(placement.names)
     noun = "group" if placement.misplaced_group_count == 1 else "groups"

@@ -3,14 +3,14 @@
 
 from typing import NamedTuple
 
-from coordinator.groups.offsets.expiry import is_unstored_blank_group
+from coordinator.groups.offsets.expiry_and_deletion import is_unstored_blank_group
 from coordinator.partitions.shard import Shard
-from protocol.placement import PartitionPlacementTally
+from protocol.placement import GroupPlacementTally
 from storage.disk.filesystem import FileSystem
 from storage.format.record_decoder import RecordDecoder
 from storage.format.records import UnknownRecord
 from storage.format.transaction_replay import LogReplay, OpenTransactionCounts
-from storage.recovery.check import CheckedPartition, iter_all_whole_batches
+from storage.recovery.full_check import CheckedPartition, iter_all_whole_batches
 
 
 class OfflineLoadResult(NamedTuple):
@@ -36,9 +36,9 @@ def read_shard(fs: FileSystem, checked: CheckedPartition, loader: RecordDecoder)
     return OfflineLoadResult(shard, unknown, replay.open_transaction_counts)
 
 
-def tally_group_placement(shard: Shard, num_partitions: int) -> PartitionPlacementTally:
+def tally_group_placement(shard: Shard, num_partitions: int) -> GroupPlacementTally:
     """Return the partitions, out of `num_partitions`, to which the groups of a partition belong."""
-    placement = PartitionPlacementTally(shard.partition, num_partitions)
+    placement = GroupPlacementTally(shard.partition, num_partitions)
     for kept in shard.groups.values():
         if not is_unstored_blank_group(kept.group, kept.offsets):
             placement.add_group(kept.group_id)

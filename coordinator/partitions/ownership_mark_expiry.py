@@ -10,7 +10,7 @@ groups.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from coordinator.partitions.adoption import MarkRecord, append_in_parts
+from coordinator.partitions.group_adoption import MarkRecord, append_in_parts
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import BEGUN
 from coordinator.partitions.shard import Shard
@@ -48,5 +48,7 @@ def _is_over(shard: Shard, group_id: GroupId, until_wall_ms: int) -> bool:
 
 
 def _take_away(shard: Shard, groups: Sequence[GroupId], now_wall_ms: int) -> None:
-    records: list[MarkRecord] = [shard.make_mark_record(group, None, now_wall_ms) for group in groups]
+    records: list[MarkRecord] = [
+        shard.make_ownership_mark_record(group, None, now_wall_ms) for group in groups
+    ]
     append_in_parts(shard, None, [shard.make_mark_removal_count_record(now_wall_ms), *records])

@@ -15,7 +15,7 @@ from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
 from protocol.newtypes import GroupId, Offset, Partition
-from protocol.placement import PartitionPlacementTally
+from protocol.placement import GroupPlacementTally
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -104,7 +104,7 @@ class Shard:
         """
         self.partition = partition
         self.usage = GroupTotals() if usage is None else usage
-        self.placement: PartitionPlacementTally | None = None
+        self.placement: GroupPlacementTally | None = None
         """The partitions to which the loaded groups belong; None before the load."""
         self.is_lost = False
         """True if this node has lost the partition: its groups are about to leave memory, and nothing is written."""
@@ -223,7 +223,7 @@ class Shard:
         for number, group_id in enumerate(map(GroupId, list(found.offsets.by_topic))):
             kept = self.groups.get(group_id)
             if kept is not None and self.get_mark(group_id) == UNDER_WAY:
-                self.hide_group(kept)
+                self.hide_group_until_deleted(kept)
             if number % MARKS_PER_STEP == 0:
                 yield
 
@@ -253,19 +253,23 @@ class Shard:
         return until_ms > now_ms or (kept is not None and kept.group.has_members_or_pending)
 
     @property
-    def total_marks_removed(self) -> int:
+    def ownership_mark_removal_count(self) -> int:
         """The number of times that a mark was taken away (`ownership_markers`)."""
         count = self.book.offsets.get_topic_offsets(self.book.group_id).get(0)
         return 0 if count is None else count.offset
 
-    def make_mark_record(self, group_id: GroupId, mark: int | None, now_wall_ms: int) -> OffsetCommitRecord:
+    def make_ownership_mark_record(
+        self, group_id: GroupId, mark: int | None, now_wall_ms: int
+    ) -> OffsetCommitRecord:
         """Return the record that sets the mark of a group, or takes it away if `mark` is None."""
         value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
         return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
 
     def make_mark_removal_count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
         """Return the record that is appended along with a removal of marks, and counts it."""
-        return self.make_mark_record(self.book.group_id, self.total_marks_removed + 1, now_wall_ms)
+        return self.make_ownership_mark_record(
+            self.book.group_id, self.ownership_mark_removal_count + 1, now_wall_ms
+        )
 
     def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""
@@ -277,16 +281,20 @@ class Shard:
             elif self.confirmed_absent[oldest] <= now_ms or len(self.confirmed_absent) > CONFIRMED_ABSENT_MAX:
                 del self.confirmed_absent[oldest]
 
-    def mark_group_begun_here(self, group_id: GroupId, now_wall_ms: int) -> None:
+    def mark_begun_here_if_confirmed_absent(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
         if group_id in self.confirmed_absent:
-            self.append_and_apply_hidden_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_and_apply_hidden_records(
+                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]
+            )
             del self.confirmed_absent[group_id]
 
     def renew_begun_group_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
         """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
         if self.get_mark(group_id) == BEGUN:
-            self.append_and_apply_hidden_records(None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])
+            self.append_and_apply_hidden_records(
+                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]
+            )
 
     def close_group(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
         """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
@@ -297,7 +305,7 @@ class Shard:
         """Return whether clients are kept from changing a group."""
         return self.closed.get(group_id, now_ms) > now_ms
 
-    def hide_group(self, kept: GroupEntry) -> None:
+    def hide_group_until_deleted(self, kept: GroupEntry) -> None:
         """Hide a group from now on; its records in the log are to be deleted."""
         self.groups.pop(kept.group_id, None)
         kept.is_kept = False

@@ -84,7 +84,7 @@ def make_stream_socket(family: int) -> socket.socket:
     return sock
 
 
-def prepare_tcp_socket(sock: socket.socket) -> None:
+def set_nonblocking_and_nodelay(sock: socket.socket) -> None:
     """Make a TCP socket non-blocking, and have it send all data at once (TCP_NODELAY)."""
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

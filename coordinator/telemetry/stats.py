@@ -151,10 +151,10 @@ class Stats:
         """Count a response that is handed to the socket, `duration_ns` after the request was begun."""
         self.apis[api_key].durations.observe(duration_ns)
 
-    def count_rebalance(self, progress: RebalanceProgress) -> None:
+    def count_finished_rebalance(self, progress: RebalanceProgress) -> None:
         """Count a rebalance that is over."""
         cause = progress.cause
-        self.rebalance_durations[cause].observe(progress.duration_ms * 1_000_000)
+        self.rebalance_durations[cause].observe(progress.total_duration_ms * 1_000_000)
         self.slowest_join_ms[cause] += progress.slowest_join_ms
         self.assignment_ms[cause] += progress.assignment_ms
 

@@ -18,7 +18,7 @@ from protocol.newtypes import LeaderEpoch, Partition
 from storage.disk.filesystem import FileSystem, atomic_write, read_file
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.errors import StorageError, is_unreadable, storage_error
-from storage.partition.epochs import find_usable_leader_epoch
+from storage.partition.epochs import find_lowest_usable_leader_epoch
 
 FILE_NAME: Final = "leaders.json"
 VERSION: Final = 1
@@ -92,11 +92,13 @@ def start_single_node_leadership(
 
 
 def _epochs_of_the_log(fs: FileSystem, data_dir: Path, count: int) -> list[LeaderEpoch]:
-    """Return `find_usable_leader_epoch` of each partition; the lowest epoch for one that the disk cannot read."""
+    """Return `find_lowest_usable_leader_epoch` of each partition; the lowest epoch if the disk cannot read one."""
     epochs = [SINGLE_NODE_EPOCH] * count
     for partition in range(count):
         try:
-            epochs[partition] = find_usable_leader_epoch(fs, data_dir, (OFFSETS_TOPIC, Partition(partition)))
+            epochs[partition] = find_lowest_usable_leader_epoch(
+                fs, data_dir, (OFFSETS_TOPIC, Partition(partition))
+            )
         except OSError as error:
             if not is_unreadable(error):
                 raise storage_error(data_dir, error, "reading the epochs of the log") from error

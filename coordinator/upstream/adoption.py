@@ -257,7 +257,7 @@ class ClusterCoordinator(Protocol):
     async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
         """Return all stable offsets of the group at the cluster."""
 
-    async def probe_commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         """Return the error codes of partitions that `commit` would refuse, as far as that shows without writing."""
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
@@ -475,7 +475,7 @@ class _GivingBack:
             return self._result(GiveBackAttemptOutcome.LIVE_THERE, state=state)
         if state.is_share:
             return self._result(GiveBackAttemptOutcome.SHARE_THERE, state=state)
-        refused = await self._there.probe_commit(self._group, self._offsets) if self._offsets else {}
+        refused = await self._there.predict_commit_errors(self._group, self._offsets) if self._offsets else {}
         return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:

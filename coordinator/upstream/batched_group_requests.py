@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.cluster_request_types import NEEDED, OPTIONAL, UpstreamRequest, UpstreamResponse
-from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamTimeout, UpstreamTooOld
-from coordinator.upstream.topics import UpstreamTopics
+from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamLacksApiVersion, UpstreamTimeout
+from coordinator.upstream.topics import UpstreamTopicsReader
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
 
@@ -37,7 +37,7 @@ class BatchedGroupRequester:
 
     def __init__(self, cluster: UpstreamCluster) -> None:
         self._cluster = cluster
-        self._topics = UpstreamTopics(cluster)
+        self._topics = UpstreamTopicsReader(cluster)
 
     async def send_to_coordinators(
         self, api: ApiKey, version: int, groups: Iterable[str], build: Build
@@ -94,7 +94,7 @@ class BatchedGroupRequester:
             return GroupsResponseOrError(
                 groups, await self._cluster.send_request(asked, node_id=node_id), node_id=node_id
             )
-        except UpstreamTooOld:
+        except UpstreamLacksApiVersion:
             if not has_ids:
                 raise
         ids = {name: topic.topic_id for name, topic in (await self._topics.fetch_all_topics()).topics.items()}

@@ -17,19 +17,19 @@ from aiokafka.conn import AIOKafkaConnection
 
 from coordinator.config import Address, ConfigError
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
+from coordinator.upstream.aiokafka_request import RequestOverAiokafka, choose_version
 from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import ReadFile, UpstreamConfig
 from coordinator.upstream.connect_errors import EXPECTED, describe_reason, probe_connect_error
 from coordinator.upstream.errors import (
     CA,
     SECURITY,
-    AccessRefused,
     Unreachable,
     UnreadableCredentials,
+    UpstreamAuthenticationFailed,
     UpstreamNotKafka,
     UpstreamTimeout,
 )
-from coordinator.upstream.request import RequestOverAiokafka, choose_version
 from protocol.apis import ApiKey, VersionRange
 from protocol.client_ids import UPSTREAM_CLIENT_ID
 from protocol.errors import ErrorCode, ProtocolError
@@ -155,7 +155,7 @@ class BrokerConnection:
             raise UpstreamNotKafka(self.address, what, SECURITY) from None
         if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             # aiokafka takes the first response to a token for success, whatever it holds (RFC 7628, section 3.2.3)
-            raise AccessRefused(
+            raise UpstreamAuthenticationFailed(
                 self.address, "upstream.sasl.oauthbearer.token.file", "it does not take the token"
             )
         return {each.api_key: VersionRange(each.min_version, each.max_version) for each in response.api_keys}

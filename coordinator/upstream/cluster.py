@@ -162,10 +162,10 @@ class UpstreamCluster:
     def decode_and_note_brokers(self, answer: UpstreamResponse) -> "MetadataResponse":
         """Decode the response of `fetch_encoded_metadata`. Raises UpstreamError if the cluster cannot be used."""
         response: MetadataResponse = decode_upstream_answer(answer, self.last_answering_address)
-        self.note_brokers(response)
+        self.check_and_update_brokers(response)
         return response
 
-    def note_brokers(self, response: "MetadataResponse") -> None:
+    def check_and_update_brokers(self, response: "MetadataResponse") -> None:
         """Remember the brokers of a response. Raises UpstreamIsOurselves, OtherCluster and UpstreamNotKafka."""
         if self.cluster_id is None:
             self.cluster_id = response.cluster_id
@@ -204,7 +204,7 @@ class UpstreamCluster:
             await self.send_request(question, node_id=node_id), self.last_answering_address
         )
 
-    async def call_coordinator(self, group: str, question: UpstreamRequest) -> Any:
+    async def call_coordinator_once(self, group: str, question: UpstreamRequest) -> Any:
         """Send a request to a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
         node_id = await self.look_up_coordinator(group)
         try:

@@ -15,8 +15,8 @@ from coordinator.upstream.errors import (
     CA,
     MECHANISM,
     SECURITY,
-    AccessRefused,
     Unreachable,
+    UpstreamAuthenticationFailed,
     UpstreamError,
     UpstreamNotKafka,
 )
@@ -55,13 +55,15 @@ async def probe_connect_error(
 
 def _refusal(error: Exception, address: Address) -> UpstreamError | None:
     if isinstance(error, kafka_errors.UnsupportedSaslMechanismError):
-        return AccessRefused(address, MECHANISM, describe_reason(error))
+        return UpstreamAuthenticationFailed(address, MECHANISM, describe_reason(error))
     if isinstance(error, kafka_errors.IllegalSaslStateError):
-        return AccessRefused(address, SECURITY, "this listener has no SASL")
+        return UpstreamAuthenticationFailed(address, SECURITY, "this listener has no SASL")
     if isinstance(error, kafka_errors.SaslAuthenticationFailed):
-        return AccessRefused(address, "upstream.sasl.username", describe_reason(error))
+        return UpstreamAuthenticationFailed(address, "upstream.sasl.username", describe_reason(error))
     if isinstance(error, ssl.SSLCertVerificationError):
-        return AccessRefused(address, CA, f"its certificate is not trusted: {error.verify_message}")
+        return UpstreamAuthenticationFailed(
+            address, CA, f"its certificate is not trusted: {error.verify_message}"
+        )
     return None
 
 

@@ -48,7 +48,7 @@ class UpstreamNotKafka(UpstreamError):
         super().__init__(f"{setting}: {address} {what}")
 
 
-class AccessRefused(UpstreamError):
+class UpstreamAuthenticationFailed(UpstreamError):
     """Access is refused: wrong credentials, a mechanism that the cluster lacks, or an untrusted certificate."""
 
     rank = 4
@@ -68,7 +68,7 @@ class UnreadableCredentials(UpstreamError):
         super().__init__(f"{setting}: {reason}")
 
 
-class UpstreamTooOld(UpstreamError):
+class UpstreamLacksApiVersion(UpstreamError):
     """The cluster lacks a version of an api that a gateway needs."""
 
     rank = 5

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from coordinator.upstream.adoption import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
-from coordinator.upstream.cluster_partitions import ClusterPartitionLister, Named
 from coordinator.upstream.cluster_request_types import UpstreamRequest
-from coordinator.upstream.errors import UpstreamTooOld
+from coordinator.upstream.errors import UpstreamLacksApiVersion
+from coordinator.upstream.open_transaction_partitions import Named, OpenTransactionPartitionLister
 from protocol import newtypes
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
@@ -57,7 +57,7 @@ class UpstreamGroups:
         """Send requests about groups to `cluster`."""
         self._cluster = cluster
         self._offsets_per_commit = offsets_per_commit
-        self._all = ClusterPartitionLister(cluster)
+        self._all = OpenTransactionPartitionLister(cluster)
 
     async def list_groups(self) -> dict[GroupId, ListedGroup]:
         """Return all groups of all brokers by id. Raises UpstreamError if one broker does not respond."""
@@ -103,7 +103,7 @@ class UpstreamGroups:
         """
         return await self._in_parts(group, offsets, self._commit)
 
-    async def probe_commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         """Return the partitions that `commit` would refuse, with Kafka's error codes, and store nothing.
 
         A member that does not exist commits them: a broker checks rights, topics and partitions before the group
@@ -176,7 +176,7 @@ class UpstreamGroups:
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
         if is_long:
             question = replace(question, versions=WITHOUT_MESSAGE)
-        response = await self._cluster.call_coordinator(group, question)
+        response = await self._cluster.call_coordinator_once(group, question)
         (found,) = response.groups
         if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":
             return await (self._state_as_listed(group) if is_long else self._state_of_newer(group))
@@ -218,7 +218,7 @@ class UpstreamGroups:
         """Return the state of a group of this kind; `none()` if there is none, or the broker lacks this kind."""
         try:
             response = await self._ask(group, api, request)
-        except UpstreamTooOld as error:
+        except UpstreamLacksApiVersion as error:
             if error.lacks_api:
                 return ClusterGroupState.none()
             raise
@@ -301,7 +301,9 @@ class UpstreamGroups:
         }
 
     async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
-        return await self._cluster.call_coordinator(group, UpstreamRequest.from_fixed_message(api, request))
+        return await self._cluster.call_coordinator_once(
+            group, UpstreamRequest.from_fixed_message(api, request)
+        )
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:

@@ -16,7 +16,7 @@ from coordinator.upstream.topic_diff import (
     diff_topics,
     list_topics_to_confirm,
 )
-from coordinator.upstream.topics import UpstreamTopics
+from coordinator.upstream.topics import UpstreamTopicsReader
 
 log = get_logger("upstream")
 
@@ -47,7 +47,7 @@ class UpstreamMonitor:
         again. `on_brokers` is called with all brokers if they differ from those before, and the first time.
         """
         self._cluster = cluster
-        self._topics = UpstreamTopics(cluster)
+        self._topics = UpstreamTopicsReader(cluster)
         self._known = dict(known)
         self._doubts = UnconfirmedChanges()
         self._refresh_ms = refresh_ms
@@ -78,7 +78,7 @@ class UpstreamMonitor:
         while True:
             self._wanted.clear()
             try:
-                await self.refresh_once()
+                await self.refresh_and_report_changes()
             except UpstreamError as error:
                 self._failed(str(error))
             except Exception as error:
@@ -91,7 +91,7 @@ class UpstreamMonitor:
             except TimeoutError:
                 pass
 
-    async def refresh_once(self) -> TopicDiff:
+    async def refresh_and_report_changes(self) -> TopicDiff:
         """Look once, report what changed, and return it. Raises UpstreamError; then nothing has changed."""
         look = await self._topics.fetch_all_topics()
         asked = list_topics_to_confirm(self._known, look)

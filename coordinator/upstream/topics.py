@@ -23,7 +23,7 @@ class _LastLook:
     look: TopicSnapshot
 
 
-class UpstreamTopics:
+class UpstreamTopicsReader:
     """Reads the topics; a response with the same bytes as the one before is not decoded again."""
 
     def __init__(self, cluster: UpstreamCluster) -> None:
@@ -40,7 +40,7 @@ class UpstreamTopics:
         if last is not None and answer.encoded_body == last.body:
             return last.look
         response = await decode_answer_in_turns(answer, self._cluster.last_answering_address)
-        self._cluster.note_brokers(response)
+        self._cluster.check_and_update_brokers(response)
         look = TopicSnapshot(
             {
                 name: _seen(topic)

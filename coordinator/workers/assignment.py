@@ -6,7 +6,7 @@ an epoch that was never used before; the partition has no owner again only after
 the node's process has ended and its journal has been settled. The caller must have the epochs on disk before it
 sends a `LeadOrder`, and must be certain that a process has ended before it calls `record_worker_death`.
 
-Most methods change the state; then `decide_next_orders` returns the orders that follow, and takes them for sent.
+Most methods change the state; then `assign_leaders` returns the orders that follow, and takes them for sent.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ class Assignment:
 
     # --- what follows
 
-    def decide_next_orders(self) -> list[Command]:
+    def assign_leaders(self) -> list[Command]:
         """Return the orders that follow from the state, and assign their epochs."""
         given: list[Command] = []
         loads = self._loads()

@@ -11,7 +11,7 @@ from coordinator.telemetry.logs import get_logger
 from protocol.newtypes import Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.errors import CorruptLog, StorageError
-from storage.recovery.shared_directory import SharedDirectoryFiles, TakeoverResult
+from storage.recovery.shared_directory import JournalReplayResult, SharedDirectoryFiles
 
 log = get_logger("supervisor")
 
@@ -37,17 +37,19 @@ class JournalTakeover:
         """Store where a partition ends that a worker has released."""
         while True:
             try:
-                await self._io.run_blocking(partial(self._shared.note_release, partition, position))
+                await self._io.run_blocking(partial(self._shared.save_release_position, partition, position))
                 return
             except StorageError as error:
                 log.error("cannot save where a partition's log ends", reason=str(error))
                 await asyncio.sleep(RETRY_S)
 
-    async def replay_dead_worker_journal(self, node: int, had: list[Partition]) -> list[Partition]:
+    async def replay_journal_and_list_damaged(self, node: int, had: list[Partition]) -> list[Partition]:
         """Apply the journal of a dead worker to its partitions; return those that are damaged."""
         while True:
             try:
-                settled = await self._io.run_blocking(partial(self._shared.replay_node_journal, node, had))
+                settled = await self._io.run_blocking(
+                    partial(self._shared.replay_and_remove_node_journal, node, had)
+                )
             except CorruptLog as error:
                 log.error("the journal of a dead worker is damaged", node=node, reason=str(error))
                 self.all_settled = False
@@ -59,7 +61,7 @@ class JournalTakeover:
                     return had
                 await asyncio.sleep(RETRY_S)
             else:
-                log_takeover_result(settled)
+                log_journal_replay_result(settled)
                 return list(settled.failed)
 
     async def recover_unreadable_partition(self, partition: Partition) -> bool:
@@ -76,12 +78,12 @@ class JournalTakeover:
             except StorageError as error:
                 log.debug("partition still cannot be read", partition=partition, reason=str(error))
             else:
-                log_takeover_result(settled)
+                log_journal_replay_result(settled)
                 log.info("partition can be read again", partition=partition)
                 return True
 
 
-def log_takeover_result(settled: TakeoverResult) -> None:
+def log_journal_replay_result(settled: JournalReplayResult) -> None:
     """Log the incomplete writes that settling has cut, and the damaged partitions."""
     for cut in settled.cuts:
         log.warning(

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.catalogue import known_cluster
+from coordinator.catalogue import upstream_cluster_id_file
 from coordinator.config import Address, Settings
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.adoption import Adoption
@@ -73,7 +73,9 @@ def make_gateway(
     cluster = UpstreamCluster(
         config_from(settings),
         read=partial(read_file, machine.fs),
-        cluster_id=known_cluster.read(machine.fs, settings.data_dir),  # groups come from no other cluster
+        cluster_id=upstream_cluster_id_file.read(
+            machine.fs, settings.data_dir
+        ),  # groups come from no other cluster
     )
 
     def adopt(group: str, requester: TakeoverRequester) -> Coroutine[Any, Any, ErrorCode]:
@@ -180,7 +182,7 @@ class GatewayProcess:
             case messages.UpdateGatewayView():
                 self._show(message.view)
             case messages.ForgetGroup() if self._parts is not None and self._parts.adoption is not None:
-                self._parts.adoption.forget([message.group_id])
+                self._parts.adoption.forget_given_back_groups([message.group_id])
             case messages.GatewayStopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.Stop():
@@ -189,7 +191,7 @@ class GatewayProcess:
     def _welcome(self, welcome: messages.GatewayStart) -> None:
         settings = welcome.settings
         self._surroundings.configure(settings, f"gateway-{welcome.index}")
-        self._surroundings.set_stall_callback(settings.worker_timeout_ms, _stalled)
+        self._surroundings.set_stall_ended_callback(settings.worker_timeout_ms, _stalled)
         self._view = welcome.view
         self._tasks.start(self._start(settings), "start")
 
@@ -216,7 +218,7 @@ class GatewayProcess:
         gateway = self._parts.gateway
         gateway.book.offsets_topic_id = view.offsets_topic_id
         gateway.book.cluster_id = view.cluster_id
-        gateway.set_brokers({each.node_id: Address(each.host, each.port) for each in view.brokers})
+        gateway.set_brokers_and_listen({each.node_id: Address(each.host, each.port) for each in view.brokers})
         gateway.set_our_nodes(
             {
                 each.node_id: OurNode(each.node_id, Address(each.host, each.port), Path(each.socket))

@@ -91,7 +91,7 @@ class GatewayProcessPool:
             for process in self.running.values():
                 process.send(messages.UpdateGatewayView(view))
 
-    def forget_group(self, group_id: str) -> None:
+    def send_forget_group(self, group_id: str) -> None:
         """Have all processes forget a group that is the cluster's again."""
         for process in self.running.values():
             process.send(messages.ForgetGroup(group_id))
@@ -195,7 +195,7 @@ class GatewayProcessPool:
 
     async def _start_again(self, index: int) -> None:
         while not self._stopping:
-            await asyncio.sleep(self.restarts.restart_delay_s(index))
+            await asyncio.sleep(self.restarts.compute_restart_delay_s(index))
             try:
                 await (self._stand_by() if index == SPARE else self._start_one(index))
                 return

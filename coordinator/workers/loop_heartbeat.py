@@ -17,7 +17,8 @@ BEAT_S: Final = 0.05
 class LoopHeartbeat:
     """Counts the turns of the event loop, and answers pings on `sock` until that is closed.
 
-    `on_stall` is called on the loop if a turn came more than `stall_ms` after the last one (`set_stall_callback`).
+    `on_stall` is called on the loop if a turn came more than `stall_ms` after the last one
+    (`set_stall_ended_callback`).
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
@@ -34,7 +35,7 @@ class LoopHeartbeat:
         self._beat()
         threading.Thread(target=self._answer, name="groupkeeper-pulse", daemon=True).start()
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` from now on whenever the loop was held for longer than `stall_ms`."""
         self._stall_s, self._on_stall = stall_ms / 1000, on_stall
 

@@ -241,7 +241,7 @@ class AskTopics(_Message, frozen=True):
     """Asks for all topics (AllTopicsPiece) because the worker has missed a change."""
 
 
-class GroupGivenBack(_Message, frozen=True):
+class GroupGivenBackToCluster(_Message, frozen=True):
     """Reports that a group is the cluster's again."""
 
     group_id: str
@@ -298,7 +298,7 @@ FromWorker = (
     | ChangeTopics
     | AskTopics
     | AskTopicRefresh
-    | GroupGivenBack
+    | GroupGivenBackToCluster
     | RelayCommittedOffsetsQuery
     | UpstreamEndOffsetsQuery
     | CommittedOffsetsReply

@@ -118,7 +118,7 @@ class CatalogueReplica(CatalogueWriter):
             self._incoming = Catalogue(self.catalogue.offsets_topic, limits=self.catalogue.limits)
         if self._incoming is None:
             return  # the rest of a list that was given up
-        self._incoming.apply(Changes(created=message.topics))
+        self._incoming.apply_and_list_deleted(Changes(created=message.topics))
         yield None
         if message.is_last:
             gone = yield from self.catalogue.find_ids_missing_in(self._incoming)

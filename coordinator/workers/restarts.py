@@ -29,9 +29,9 @@ class Restarts:
         recent = [at for at in self._deaths.get(node, ()) if now - at < WITHIN_S]
         self._deaths[node] = [*recent, now]
         self._totals[node] = self.total_deaths_of_node(node) + 1
-        return self.restart_delay_s(node) if len(recent) < PATIENCE else None
+        return self.compute_restart_delay_s(node) if len(recent) < PATIENCE else None
 
-    def restart_delay_s(self, node: int) -> float:
+    def compute_restart_delay_s(self, node: int) -> float:
         """Return the seconds to wait before the next start: none after one death, then longer after each."""
         deaths = len(self._deaths.get(node, ()))
         return 0.0 if deaths <= 1 else min(0.25 * 2**deaths, PAUSE_S_MAX)

@@ -15,7 +15,7 @@ from coordinator.runtime.allocator import PAGE_WISE
 from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger, write_last_line
-from coordinator.workers.dead_worker_journals import log_takeover_result
+from coordinator.workers.dead_worker_journals import log_journal_replay_result
 from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
 from coordinator.workers.messages import WorkerListening
 from coordinator.workers.operator_socket import ControlSocket
@@ -85,7 +85,7 @@ async def open_shared_data_directory(
                 raise
             # The supervisor that locked it is gone: its workers, which inherited the lock, are about to end, too.
             await asyncio.sleep(0.05)
-    log_takeover_result(settled)
+    log_journal_replay_result(settled)
     try:
         meta = load_or_create_meta(
             fs, settings.data_dir, node_id=settings.node_id, cluster_id=settings.cluster_id

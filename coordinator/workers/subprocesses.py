@@ -32,7 +32,7 @@ class SubprocessLauncher:
 
     async def __call__(
         self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol
-    ) -> "WorkerSubprocess":
+    ) -> "LaunchedSubprocess":
         """Start the process of a node, with one socket for `channel` and one for `pulse`. Raises OSError."""
         ours, theirs = socket.socketpair()
         our_pulse, their_pulse = socket.socketpair()
@@ -50,10 +50,10 @@ class SubprocessLauncher:
         loop = asyncio.get_running_loop()
         await loop.create_connection(lambda: channel, sock=ours)
         await loop.create_connection(lambda: pulse, sock=our_pulse)
-        return WorkerSubprocess(process)
+        return LaunchedSubprocess(process)
 
 
-class WorkerSubprocess:
+class LaunchedSubprocess:
     """A worker or gateway process that was started."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:

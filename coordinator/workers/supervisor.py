@@ -36,12 +36,12 @@ from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
 from coordinator.workers.dead_worker_journals import JournalTakeover
 from coordinator.workers.gateway_process_pool import GatewayProcessPool
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
-from coordinator.workers.order_dispatch import WorkerOrderSender
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.supervisor_topic_changes import WorkerChangeAssembler
 from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
+from coordinator.workers.worker_order_sender import WorkerOrderSender
 from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
@@ -180,7 +180,7 @@ class Supervisor:
         GatewayStartFailed.
         """
         if self.upstream is not None:
-            await self.upstream.connect()
+            await self.upstream.start_following()
         self._starting = {node: self.loop.create_future() for node in self.nodes}
         for node in self.nodes:
             await self._start_worker(node)
@@ -279,7 +279,7 @@ class Supervisor:
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
         delay_s = self.restarts.record_death(node) if comes_back else None
-        failed = await self._settling.replay_dead_worker_journal(node, had)
+        failed = await self._settling.replay_journal_and_list_damaged(node, had)
         self.assignment.free_lost_node_partitions(
             node, failed=failed, comes_back=delay_s is not None and not self.stopping
         )
@@ -291,7 +291,7 @@ class Supervisor:
 
     async def _start_again(self, node: int) -> None:
         while not self.stopping:
-            await asyncio.sleep(self.restarts.restart_delay_s(node))
+            await asyncio.sleep(self.restarts.compute_restart_delay_s(node))
             try:
                 await self._start_worker(node)
                 return
@@ -341,8 +341,8 @@ class Supervisor:
                 self.ends.forward_query(node, message, self._leader_of(message.group_id))
             case messages.CommittedOffsetsReply():
                 self.ends.forward_reply(node, message)
-            case messages.GroupGivenBack() if self.gateways is not None:
-                self.gateways.forget_group(message.group_id)
+            case messages.GroupGivenBackToCluster() if self.gateways is not None:
+                self.gateways.send_forget_group(message.group_id)
             case messages.AskTopicRefresh() if self.upstream is not None:
                 self.upstream.refresh_soon()
             case messages.UpstreamEndOffsetsQuery() if self.upstream is not None:
@@ -445,7 +445,7 @@ class Supervisor:
 
     def apply_assignment(self) -> None:
         """Send the commands, the view and the stops that follow from the state of the assignment."""
-        commands = self.assignment.decide_next_orders()
+        commands = self.assignment.assign_leaders()
         for command in commands:
             if isinstance(command, LeadOrder):
                 self.loaded.pop(command.partition, None)

@@ -17,7 +17,7 @@ from coordinator.catalogue.topics import Draft
 from coordinator.workers.messages import ChangeTopics
 
 
-def apply_atomically_in_steps(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
+def apply_all_or_none_in_steps(changes: Sequence[Changes], draft: Draft) -> Steps[bool]:
     """Make all changes, a step for each, or none if one does not fit any more; return whether they were made.
 
     They do not fit, either, if other changes have used up the room within the limits; a worker that then decides again
@@ -26,7 +26,7 @@ def apply_atomically_in_steps(changes: Sequence[Changes], draft: Draft) -> Steps
     mark, before = draft.get_savepoint(), msgspec.structs.replace(draft.totals)
     try:
         for each in changes:
-            draft.apply(each)
+            draft.apply_and_list_deleted(each)
             yield
     except StaleChange:
         yield from draft.undo_in_steps(mark)
@@ -50,7 +50,9 @@ class WorkerChangeAssembler:
         """Take a piece of a change from a node's worker; `done` gets the result of the whole change."""
         self._pieces.setdefault(node, []).append(message.changes)
         if message.is_last:
-            self._store.submit_stepwise_edit(partial(apply_atomically_in_steps, self._pieces.pop(node)), done)
+            self._store.submit_stepwise_edit(
+                partial(apply_all_or_none_in_steps, self._pieces.pop(node)), done
+            )
 
     def drop_pieces(self, node: int) -> None:
         """Drop the pieces of a node whose worker has ended."""

@@ -51,7 +51,7 @@ def _fitting(
     for name, topic in created.items():
         if topic.partitions < 1 or invalid_reason(name) is not None:
             continue
-        there, key = known.find_colliding_name(name), collision_key(name)
+        there, key = known.find_same_or_colliding_name(name), collision_key(name)
         same = known.by_id(topic.topic_id)
         is_free = (there is None or there in deleted) and (same is None or same.name in deleted)
         if is_free and taken.isdisjoint((key, topic.topic_id)):

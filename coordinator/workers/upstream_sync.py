@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from coordinator.catalogue import known_cluster
+from coordinator.catalogue import upstream_cluster_id_file
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Address, Settings
@@ -28,7 +28,7 @@ from coordinator.upstream.errors import UpstreamError
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import SeenTopic, TopicDiff
 from coordinator.workers.gateway_process_pool import ClusterUnusable
-from coordinator.workers.supervisor_topic_changes import apply_atomically_in_steps
+from coordinator.workers.supervisor_topic_changes import apply_all_or_none_in_steps
 from coordinator.workers.topic_diff_to_changes import compute_changes, with_left_out_topics
 from storage.disk.filesystem import FileSystem, read_file
 from storage.errors import StorageError
@@ -68,7 +68,7 @@ class UpstreamSync:
         self._tasks = tasks
         self._following: list[asyncio.Task[None]] = []
         self._on_changed = on_changed
-        self._noted = known_cluster.read(fs, settings.data_dir)
+        self._noted = upstream_cluster_id_file.read(fs, settings.data_dir)
         if self._noted is None and store.catalogue.totals.topics:
             raise ClusterUnusable(
                 "upstream.bootstrap.servers: data.dir holds topics of a node that had no cluster behind it; "
@@ -98,7 +98,7 @@ class UpstreamSync:
         self._missed = DepartedBrokers(asyncio.get_running_loop().time)
         self._errors: dict[int, str] = {}  # by id, of brokers that do not answer
 
-    async def connect(self) -> None:
+    async def start_following(self) -> None:
         """Fetch the cluster's metadata and keep following it. Raises ClusterUnusable; a silent cluster is no error."""
         self._log_limits()
         first = self._tasks.start(self._first_look(), "first look at the cluster")
@@ -119,7 +119,7 @@ class UpstreamSync:
     async def _first_look(self) -> UpstreamError | None:
         try:
             await self._cluster.connect()
-            await self._monitor.refresh_once()
+            await self._monitor.refresh_and_report_changes()
         except UpstreamError as error:
             return error
         return None
@@ -187,7 +187,7 @@ class UpstreamSync:
                 topics=left_out[:10],
             )
         pieces = list(changes.split_into_pieces())
-        self._store.submit_stepwise_edit(partial(apply_atomically_in_steps, pieces), done.set_result)
+        self._store.submit_stepwise_edit(partial(apply_all_or_none_in_steps, pieces), done.set_result)
         outcome = await done
         if outcome is not True:
             raise TopicsNotStored(f"the topics of the cluster cannot be kept: {outcome or 'they do not fit'}")
@@ -204,7 +204,7 @@ class UpstreamSync:
         cluster_id = self._cluster.cluster_id
         if self._noted is None and cluster_id is not None:
             await self._io.run_blocking(
-                partial(known_cluster.write, self._fs, self._settings.data_dir, cluster_id)
+                partial(upstream_cluster_id_file.write, self._fs, self._settings.data_dir, cluster_id)
             )
             self._noted = cluster_id
 

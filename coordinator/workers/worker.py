@@ -32,7 +32,7 @@ from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
-from coordinator.workers.partition_orders import PartitionOrderHandler
+from coordinator.workers.partition_order_handler import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
 from coordinator.workers.worker_lag_watch import ConsumerLagWatch
 from protocol.apis import ApiVersionRange
@@ -61,7 +61,7 @@ class ProcessHooks(Protocol):
     def configure(self, settings: Settings, name: int | str) -> None:
         """Configure the process by its settings, such as the form of its log, and give it its name."""
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` on the event loop whenever that was held for longer than `stall_ms`."""
 
     def end_orphaned_worker(self, reason: str) -> None:
@@ -107,7 +107,7 @@ class WorkerApp(App):
                 loop.time, loop.call_later, send
             ).refresh_for_topic
             self.group_access.adoptions.on_given_back = lambda group_id: send(
-                messages.GroupGivenBack(group_id)
+                messages.GroupGivenBackToCluster(group_id)
             )
         self.share = PartitionOrderHandler(self.leadership, self.group_log, self.stats, send)
         self.catalogue_store.on_version = self.share.note_topics_version
@@ -131,11 +131,11 @@ class WorkerApp(App):
             interval_ms = self.settings.metrics_lag_interval_ms
             self.scheduler.schedule_periodic_task("measure_lag", interval_ms, self.lag_watch.measure_once)
 
-    def collectors(self) -> "list[Collector]":
+    def additional_collectors(self) -> "list[Collector]":
         """Return the collector of the lag of groups behind a gateway, if it is measured."""
         if not self._knows_lag:
             return []
-        from coordinator.admin.lag_metrics import LagCollector
+        from coordinator.admin.gateway_lag_metrics import LagCollector
 
         return [LagCollector(self.lag, self.settings.metrics_lag, lambda: self.clock.wall_ms() / 1000)]
 
@@ -143,7 +143,7 @@ class WorkerApp(App):
     def _knows_lag(self) -> bool:
         return self.settings.is_gateway and self.settings.metrics_lag != "off"
 
-    def update_upstream(self, state: UpstreamState, gateways: int) -> None:
+    def apply_upstream_state(self, state: UpstreamState, gateways: int) -> None:
         """Store the state of the cluster, and the number of gateway processes that accept clients."""
         self.upstream = state
         self.gateways = gateways
@@ -190,7 +190,7 @@ class WorkerApp(App):
         """Return the copy of the supervisor's catalogue."""
         return self.catalogue_store
 
-    def store_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
+    def store_completed_offset_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
         """Have the supervisor store that these partitions hold no offsets in topics that are being deleted."""
         return self.deletion_acks.report_dropped_offsets(self.catalogue_store.coming_version, partitions)
 
@@ -206,18 +206,18 @@ class WorkerApp(App):
             reported = version
             await wait_for_ticket_end(self.deletion_acks.report_dropped_offsets(version, [partition]))
 
-    def drop_offsets_of_topics(self, topics: Sequence[str]) -> Drops:
+    def drop_offsets_of_topics_in_steps(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets in deleted topics, in steps, until the drop is durable and the supervisor has stored it."""
         self._dropped_version = self.catalogue_store.coming_version
-        yield from super().drop_offsets_of_topics(topics)
+        yield from super().drop_offsets_of_topics_in_steps(topics)
 
     def get_cluster_view(self, broker: Broker) -> ClusterTopology:
         """Return the view of all nodes that the supervisor sends."""
         return self.cluster
 
-    def build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def open_catalogue_and_build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Return a node that asks the others what their groups have committed."""
-        node = super().build_node(broker, offers)
+        node = super().open_catalogue_and_build_node(broker, offers)
         node.ends = self.ends
         return node
 
@@ -333,7 +333,7 @@ class Worker:
             case messages.RelayedCommittedOffsetsReply():
                 app.ends.complete_request(message)
             case messages.UpstreamStatus():
-                app.update_upstream(message.state, message.gateways)
+                app.apply_upstream_state(message.state, message.gateways)
             case messages.UpstreamEndOffsetsReply():
                 app.lag_watch.receive_cluster_ends(message)
 
@@ -345,7 +345,7 @@ class Worker:
         except CannotStart as error:
             self._cannot_serve(error)
             return
-        self._surroundings.set_stall_callback(settings.worker_timeout_ms, app.record_loop_stall)
+        self._surroundings.set_stall_ended_callback(settings.worker_timeout_ms, app.record_loop_stall)
         self._tasks.start(self._start(app), "start")
 
     def _cannot_serve(self, error: CannotStart) -> None:

@@ -42,9 +42,9 @@ class SeparateProcessHooks:
         """Configure the log by the settings, with the name of the process as the node of each line."""
         logs.configure(settings.log_format, settings.log_level, node=name, queued=True)
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Call `on_stall` whenever the event loop was held for longer than `stall_ms`."""
-        self._pulse.set_stall_callback(stall_ms, on_stall)
+        self._pulse.set_stall_ended_callback(stall_ms, on_stall)
 
     def end_orphaned_worker(self, reason: str) -> NoReturn:
         """End the process because the supervisor is gone."""

@@ -57,7 +57,7 @@ class WorkerProcess(Generic[Received]):
         """A task, from `start` on, that ends once the process has ended and `on_exit` was called."""
         self._read_all = asyncio.Event()
         self.channel: Channel[Received] = Channel(kind, on_message, self._lost)
-        self._pulse = HeartbeatReader(liveness)
+        self._pulse = WorkerPinger(liveness)
 
     def set_node_id(self, node_id: int) -> None:
         """Set the number of the node, or gateway, that the process serves from now on."""
@@ -138,7 +138,7 @@ async def wait_until_all_ended(processes: Mapping[int, WorkerProcess[Any]], dead
         await asyncio.wait(running, timeout=deadline_s - loop.time())
 
 
-class HeartbeatReader(asyncio.Protocol):
+class WorkerPinger(asyncio.Protocol):
     """The supervisor's end of the socket on which a worker's thread answers pings."""
 
     def __init__(self, liveness: Liveness) -> None:

@@ -9,7 +9,12 @@ from functools import partial
 import msgspec
 
 from storage.cleaner.child import NICENESS, Answer, Failure, InheritedFileSystem, Request, Success
-from storage.cleaner.work import CleaningAborted, OffsetMapTooSmall, Throttle, write_cleaned_segments
+from storage.cleaner.partition_cleaning import (
+    CleaningAborted,
+    OffsetMapTooSmall,
+    Throttle,
+    write_cleaned_segments,
+)
 from storage.errors import CorruptLog
 
 

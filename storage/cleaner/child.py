@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 import storage
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
+from storage.cleaner.partition_cleaning import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.disk.filesystem import FILE_MODE, File, RealFile, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from storage.errors import CorruptLog
@@ -83,7 +83,8 @@ class ChildRunner:
     def __call__(self, job: CleaningJob) -> CleaningResult:
         """Clean a log in a child process.
 
-        Raises the errors of `work.clean`, and OSError with the child's last message if the child failed otherwise.
+        Raises the errors of `partition_cleaning.write_cleaned_segments`, and OSError with the child's last message if
+        the child failed otherwise.
         """
         files: dict[str, int] = {}
         try:

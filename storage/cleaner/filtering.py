@@ -22,7 +22,7 @@ from storage.format.batch_format import (
     encode_batch,
 )
 from storage.format.old_messages import iter_message_records
-from storage.format.record_body import raw_records, replace_timestamp_delta
+from storage.format.record_body import encode_record_with_timestamp_delta, raw_records
 
 _MESSAGE: Final = Struct(">qi")
 _OLD_HEAD: Final = Struct(">bb")
@@ -60,7 +60,10 @@ def filter_batch(
     if set_horizon:
         attributes |= DELETE_HORIZON
         base_timestamp = new_horizon
-        parts = [replace_timestamp_delta(body, record, record.timestamp - new_horizon) for record in kept]
+        parts = [
+            encode_record_with_timestamp_delta(body, record, record.timestamp - new_horizon)
+            for record in kept
+        ]
     else:
         parts = [body[record.start : record.end] for record in kept]
     newest = batch.max_timestamp
@@ -93,7 +96,7 @@ def _build(batch: Batch, attributes: int, base_timestamp: int, newest: int, coun
     )
 
 
-def filter_message(message: Batch, keep: Keep) -> bytes | None:
+def filter_old_message(message: Batch, keep: Keep) -> bytes | None:
     """Return the kept records of a message before v2, each as its own message; None if none is left.
 
     Raises CorruptBatch.

@@ -12,8 +12,8 @@ import msgspec
 
 from protocol.newtypes import Offset, Partition
 from storage.cleaner.child import ChildRunner
+from storage.cleaner.partition_cleaning import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.cleaner.plan import Candidate, CleanerSettings, find_cleanable_part, make_cleaning_job
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, OffsetMapTooSmall
 from storage.disk.checkpoint_file import TopicPartition, read_highest_offsets, write_offsets
 from storage.disk.layout import CLEANER_OFFSET_FILE, journal_dirs
 from storage.errors import CorruptLog, StorageError, storage_error

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from protocol.newtypes import Offset
-from storage.cleaner.work import CleaningJob, OldSegment
+from storage.cleaner.partition_cleaning import CleaningJob, OldSegment
 from storage.format.batch_format import OFFSET_DELTA_MAX
 from storage.partition.rolled_segments import RolledSegments
 from storage.partition.segment import Segment

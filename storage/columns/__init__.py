@@ -5,7 +5,8 @@ The package needs numpy and pyarrow, which the node does not have: no module tha
 
 - `schema` names the columns; `numbers` reads many integers at once
 - `batch_finder` finds the batches in a file, also behind damage, in chunks of bounded size
-- `offsets` decodes the records of offsets in bulk; `record_by_record_decoder` decodes every record, slowly: it handles
+- `record_columns` decodes the records of offsets in bulk; `record_by_record_decoder` decodes every record, slowly: it
+  handles
   rare records, and the bulk path is tested against it
 - `decode` puts both together
 """

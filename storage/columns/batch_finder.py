@@ -87,7 +87,7 @@ def iter_segment_chunks(
     position = start
     while position < end:
         data = read(position, chunk_bytes)
-        starts, ends = find_batch_bounds(data, end - position)
+        starts, ends = find_leading_valid_batch_bounds(data, end - position)
         if starts:
             chunk = Chunk(data, position, starts, ends, {})
         elif data:
@@ -98,7 +98,7 @@ def iter_segment_chunks(
         position = chunk.end
 
 
-def find_split_points(read: Read, size: int, step: int) -> list[tuple[int, int]]:
+def find_split_positions_and_offsets(read: Read, size: int, step: int) -> list[tuple[int, int]]:
     """Return positions and base offsets of good batches, `step` or more apart, to cut a segment of `size` bytes at.
 
     They are found by a walk over the headers, and exclude the start of the file.
@@ -147,7 +147,7 @@ def read_checked_batch_at(read: Read, position: int) -> Batch | None:
         return None
 
 
-def find_batch_bounds(data: bytes, limit: int) -> tuple[list[int], list[int]]:
+def find_leading_valid_batch_bounds(data: bytes, limit: int) -> tuple[list[int], list[int]]:
     """Return the starts, before `limit`, and the ends of the good batches at the start of `data`."""
     view = memoryview(data)
     starts: list[int] = []

@@ -13,16 +13,16 @@ from protocol.newtypes import Offset
 from storage.columns.batch_finder import Chunk
 from storage.columns.batches import BatchColumns
 from storage.columns.numbers import Bools, Longs
-from storage.columns.offsets import Keys, Values, offset_keys, offset_values, read_record_fields
 from storage.columns.record_by_record_decoder import Row, record_row
-from storage.columns.record_finder import BOUNDS, ChunkRows, ReadLimits, find_records
+from storage.columns.record_columns import Keys, Values, offset_keys, offset_values, read_record_fields
+from storage.columns.record_finder import BOUNDS, BulkReadLimits, ChunkRows, find_records
 from storage.columns.schema import BATCH_COLUMNS, KEY_TYPES, OFFSET_COMMIT, RECORD_COLUMNS
 from storage.disk.properties import encode_uuid
 
 _TOPIC_ID_BYTES: Final = 16
 
 
-def decode(chunk: Chunk, columns: Sequence[str], bounds: ReadLimits = BOUNDS) -> Iterator[pa.RecordBatch]:
+def decode(chunk: Chunk, columns: Sequence[str], bounds: BulkReadLimits = BOUNDS) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a chunk, in the order of the log, with the columns of these names.
 
     Columns of repeated values have a dictionary: groups, topics, topic ids, compression and type of key.

@@ -15,7 +15,7 @@ from storage.columns.schema import (
 from storage.disk.properties import encode_uuid
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import iter_records, read_unchecked_batch
-from storage.format.markers import ABORT, COMMIT, control_type
+from storage.format.markers import ABORT, COMMIT, parse_control_record_type
 from storage.format.record_body import BatchRecord
 from storage.format.records import (
     GroupMetadataRecord,
@@ -75,7 +75,7 @@ def _version(data: bytes | None) -> int | None:
 def _marker(row: Row, key: bytes | None) -> None:
     row["key_type"] = TRANSACTION_MARKER
     row["key_version"] = _version(key)
-    kind = control_type(key)
+    kind = parse_control_record_type(key)
     if kind not in _MARKERS:
         raise CorruptRecord(f"control record type {kind} is not known")
     row["marker"] = _MARKERS[kind]

@@ -18,7 +18,7 @@ from storage.format.record_body import RECORD_BYTES_MIN
 from storage.format.varints import read_zigzag
 
 
-class ReadLimits(NamedTuple):
+class BulkReadLimits(NamedTuple):
     """The limits of how much is read together."""
 
     bodies_bytes: int = 32 << 20
@@ -27,7 +27,7 @@ class ReadLimits(NamedTuple):
     """The number of batches from which reading their n-th records together is faster than batch by batch."""
 
 
-BOUNDS: Final = ReadLimits()
+BOUNDS: Final = BulkReadLimits()
 
 
 class ChunkRows(msgspec.Struct):
@@ -49,7 +49,7 @@ class ChunkRows(msgspec.Struct):
 
 
 def find_records(
-    chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: ReadLimits = BOUNDS
+    chunk: Chunk, batches: BatchColumns, first: int, slowly: Collection[int], bounds: BulkReadLimits = BOUNDS
 ) -> ChunkRows:
     """Return the rows of a chunk from piece `first` on, up to the bounds.
 

@@ -66,7 +66,7 @@ class BatchBuilder:
         """The number of batches that `build` returns."""
         return len(self._closed) + (self._records > 0)
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append_in_one_batch(self, records: Sequence[Record]) -> None:
         """Add records that must be written together.
 
         Raises RecordTooLarge, and changes nothing, if no batch can hold them together, or if a

@@ -276,7 +276,7 @@ def length_and_checksum(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def encode_batch(
-    body: bytes,
+    uncompressed_body: bytes,
     *,
     base_offset: Offset,
     last_offset_delta: int,
@@ -292,7 +292,7 @@ def encode_batch(
     """Encode a batch of version 2 around its records, which are compressed as the attributes say."""
     codec = attributes & COMPRESSION_MASK
     if codec:
-        body = compress(codec, body)
+        uncompressed_body = compress(codec, uncompressed_body)
     checked = _PACK_CHECKED(
         attributes,
         last_offset_delta,
@@ -303,6 +303,9 @@ def encode_batch(
         base_sequence,
         count,
     )
-    covered = checked + body
+    covered = checked + uncompressed_body
     checksum = crc32c(covered)
-    return _PACK_UNCHECKED(base_offset, LENGTH_MIN + len(body), leader_epoch, MAGIC, checksum) + covered
+    return (
+        _PACK_UNCHECKED(base_offset, LENGTH_MIN + len(uncompressed_body), leader_epoch, MAGIC, checksum)
+        + covered
+    )

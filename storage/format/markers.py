@@ -23,7 +23,7 @@ NO_MARKER: Final = -1
 _KEY: Final = Struct(">hh")
 
 
-def control_type(key: bytes | None) -> int:
+def parse_control_record_type(key: bytes | None) -> int:
     """Return the type in the key of a control record. Raises CorruptRecord."""
     if key is None or len(key) < _KEY.size:
         raise CorruptRecord("the key of a control record is cut short")
@@ -35,7 +35,7 @@ def marker_type(batch: Batch) -> int:
     kind = NO_MARKER
     for _, _, key, _ in iter_records(batch):
         try:
-            kind = control_type(key)
+            kind = parse_control_record_type(key)
         except CorruptRecord as error:
             raise CorruptBatch(batch.position, error.reason) from error
     return kind

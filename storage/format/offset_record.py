@@ -215,7 +215,7 @@ def find_name_ends(key: bytes, pos: int) -> tuple[int, int]:
     return group_end, topic_end
 
 
-def decode_utf8_name(data: bytes) -> str:
+def decode_utf8_name_as_java(data: bytes) -> str:
     """Decode a name in a key; invalid UTF-8 as Java decodes it, so that it names the same group."""
     try:
         return data.decode()
@@ -230,7 +230,10 @@ def decode_offset_record(key: bytes, value: bytes | None) -> OffsetCommitRecord:
     if len(key) < topic_end + PARTITION_BYTES:
         raise CorruptRecord(f"the key of an offset is cut short: {len(key)} bytes")
     (partition,) = _INT.unpack_from(key, topic_end)
-    group, topic = decode_utf8_name(key[4:group_end]), decode_utf8_name(key[group_end + 2 : topic_end])
+    group, topic = (
+        decode_utf8_name_as_java(key[4:group_end]),
+        decode_utf8_name_as_java(key[group_end + 2 : topic_end]),
+    )
     return OffsetCommitRecord(
         GroupId(group), topic, partition, None if value is None else decode_offset(value)
     )
@@ -304,7 +307,7 @@ def encode_plain_tail(partition: int, value: OffsetAndMetadata) -> bytes:
     return _PACK_PLAIN(partition, _VALUE_HEAD, value.offset, value.leader_epoch, value.commit_timestamp)
 
 
-def pack_offsets_into_rows(values: dict[int, OffsetAndMetadata]) -> EncodedRows:
+def pack_plain_offsets_into_rows(values: dict[int, OffsetAndMetadata]) -> EncodedRows:
     """Pack plain offsets into rows of PLAIN_ROW."""
     fields: list[Any] = [0] * (3 * len(values))
     at = 0

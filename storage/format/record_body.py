@@ -224,12 +224,12 @@ def encode_offset_deltas(first: int, count: int) -> bytes:
     return b"".join(ZIGZAG[first : first + count])
 
 
-def count_same_size_deltas(offset_delta: int) -> int:
+def count_same_size_deltas(first_offset_delta: int) -> int:
     """Return how many offset deltas, from this one on, are encoded in as many bytes as this one.
 
-    `offset_delta` must be below TWO_BYTE_DELTAS.
+    `first_offset_delta` must be below TWO_BYTE_DELTAS.
     """
-    return (ONE_BYTE_DELTAS if offset_delta < ONE_BYTE_DELTAS else TWO_BYTE_DELTAS) - offset_delta
+    return (ONE_BYTE_DELTAS if first_offset_delta < ONE_BYTE_DELTAS else TWO_BYTE_DELTAS) - first_offset_delta
 
 
 def size_field(size: int) -> bytes:
@@ -242,7 +242,7 @@ def encode_field(content: bytes | None) -> bytes:
     return b"\x01" if content is None else size_field(len(content)) + content
 
 
-def replace_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
+def encode_record_with_timestamp_delta(body: bytes, record: RawRecord, delta: int) -> bytes:
     """Encode a body's record with another timestamp delta, and so perhaps another size."""
     _, pos = read_zigzag(body, record.start)
     rest = body[pos : pos + 1] + encode_signed_varint(delta) + body[record.after_timestamp : record.end]

@@ -21,7 +21,7 @@ from storage.format.offset_record import (
     PLAIN_TAIL_BYTES,
     PLAIN_VALUE_SIZE,
     PLAIN_VERSION,
-    decode_utf8_name,
+    decode_utf8_name_as_java,
     find_name_ends,
 )
 from storage.format.old_messages import iter_message_records
@@ -139,8 +139,8 @@ class RecordDecoder:
         if topic is None:
             if len(self._topics) >= self._names_max:
                 self._topics.clear()
-            topic = self._topics[topic_bytes] = decode_utf8_name(topic_bytes)
-        return GroupId(decode_utf8_name(key[pos + 4 : group_end])), topic
+            topic = self._topics[topic_bytes] = decode_utf8_name_as_java(topic_bytes)
+        return GroupId(decode_utf8_name_as_java(key[pos + 4 : group_end])), topic
 
 
 def _take_alike(

@@ -40,12 +40,14 @@ class Journals:
         self._retired: list[Journal] = []
         self._kept: dict[int, bytes] = {}
 
-    def switch_to_journal(self, journal: Journal, flush: int, kept: dict[int, bytes]) -> None:
+    def switch_to_journal(
+        self, journal: Journal, flush: int, salts_of_kept_journals: dict[int, bytes]
+    ) -> None:
         """Continue in a new journal, with everything up to `flush` on disk; both locks are held.
 
-        `kept` has the salts, by number, of older journals that must stay.
+        `salts_of_kept_journals` has the salts, by number, of older journals that must stay.
         """
-        self._current, self._retired, self._kept = journal, [], kept
+        self._current, self._retired, self._kept = journal, [], salts_of_kept_journals
         self.flush = self._synced_flush = flush
 
     def _in_use(self) -> dict[int, bytes]:
@@ -131,7 +133,7 @@ class Journals:
             self._current = journal
             return self.flush
 
-    def remove_retired(self, flush: int) -> None:
+    def remove_all_retired(self, flush: int) -> None:
         """Remove older journals, because the segments hold everything up to `flush` on disk. Raises OSError."""
         fs, settings = self._directory.fs, self._directory.settings
         with self.sync_lock:

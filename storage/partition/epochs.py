@@ -110,7 +110,7 @@ class LeaderEpochs:
             self.dirty = False
 
 
-def find_usable_leader_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
+def find_lowest_usable_leader_epoch(fs: FileSystem, data_dir: Path, key: TopicPartition) -> LeaderEpoch:
     """Return the lowest epoch under which a node may lead a partition that no other node has led; 0 for a new one.
 
     It continues with the epoch of its last run, and begins a new one behind the batches of a broker. Raises OSError.

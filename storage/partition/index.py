@@ -172,7 +172,7 @@ class SegmentIndex:
         times = self._load(1) or b""
         return int(_TIME_ENTRY.unpack_from(times, len(times) - _TIME_ENTRY.size)[0]) if times else -1
 
-    def find_max_timestamp(self, segment: IndexSource) -> tuple[int, Offset]:
+    def find_max_timestamp_batch(self, segment: IndexSource) -> tuple[int, Offset]:
         """Return the segment's largest timestamp, and the last offset of the first batch with it; -1 for none."""
         if self.sealed and not self._ready:
             times = self._load(1) or b""
@@ -187,7 +187,7 @@ class SegmentIndex:
     def offset_before_timestamp(self, timestamp: int) -> Offset:
         """Return an offset whose batch, and all before it, are older than `timestamp`; the base offset if unknown.
 
-        Call `find_max_timestamp` first.
+        Call `find_max_timestamp_batch` first.
         """
         times = self._load(1) or b""
         if not self.sealed:

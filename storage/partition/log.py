@@ -39,8 +39,8 @@ from storage.partition.rolled_segments_file import (
     read_required_segment_sizes,
     write_rolled,
 )
-from storage.partition.segment import BatchRun, Segment
-from storage.partition.swap import finish_swaps, swap_in
+from storage.partition.segment import Segment, UnwrittenBatches
+from storage.partition.swap import finish_or_undo_swaps, swap_in
 from storage.settings import LogSettings
 
 
@@ -85,7 +85,7 @@ class PartitionLog:
 
         Finishes an interrupted compaction. Raises OSError.
         """
-        self._entries_dirty = finish_swaps(self._fs, self.directory)
+        self._entries_dirty = finish_or_undo_swaps(self._fs, self.directory)
         names = self._fs.listdir(self.directory)
         self._is_new = PARTITION_METADATA_FILE not in names
         self.noted_start = read_partition_log_start(
@@ -173,7 +173,7 @@ class PartitionLog:
         """True if `fsync` has work to do."""
         return self._entries_dirty or any(segment.dirty for segment in self._segments)
 
-    def mark_dirty(self, offset: Offset) -> None:
+    def mark_unsynced(self, offset: Offset) -> None:
         """Let `fsync` sync all names, and everything from `offset` on, which may not be on disk."""
         self._entries_dirty = bool(self._segments)
         if self.end_offset > offset:
@@ -195,7 +195,7 @@ class PartitionLog:
         batches were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
-        run = BatchRun()
+        run = UnwrittenBatches()
         end, epochs = self.end_offset, self._epochs
         for batch in batches:
             summary = summarize(batch)
@@ -204,7 +204,7 @@ class PartitionLog:
             if active is None or self._is_full(active, run, summary):
                 if active is not None and run.batches:
                     self._write(active, run, end)
-                    run = BatchRun()
+                    run = UnwrittenBatches()
                 active = self._start_segment(summary.base_offset)
             if summary.leader_epoch > epochs.newest_epoch:
                 epochs.assign(summary.leader_epoch, summary.base_offset)
@@ -213,7 +213,7 @@ class PartitionLog:
         if active is not None and run.batches:
             self._write(active, run, end)
 
-    def _is_full(self, active: Segment, run: BatchRun, batch: BatchSummary) -> bool:
+    def _is_full(self, active: Segment, run: UnwrittenBatches, batch: BatchSummary) -> bool:
         """Return whether size, age or offsets forbid that the next batch follows `run` into this segment.
 
         Age is counted between records, as in Kafka (LogSegment.shouldRoll): an idle log does not roll.
@@ -228,7 +228,7 @@ class PartitionLog:
                 return True
         return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
 
-    def _write(self, active: Segment, run: BatchRun, end: Offset) -> None:
+    def _write(self, active: Segment, run: UnwrittenBatches, end: Offset) -> None:
         try:
             active.write(run)
         except OSError as error:
@@ -267,7 +267,7 @@ class PartitionLog:
             self._fs.remove(segment.path.with_suffix(suffix))
         self._entries_dirty = True
 
-    def write_indexes(self, *, seal: bool = False) -> None:
+    def write_derived_files(self, *, seal: bool = False) -> None:
         """Write the files derived from the segments, synced for segments that are not written to any more.
 
         With `seal` all are synced, because another program may read them next. Raises OSError.
@@ -354,7 +354,7 @@ class PartitionLog:
         self.end_offset = offset
         self._epochs.truncate_in_memory(offset)
 
-    def replace_with_cleaned(self, base_offsets: Sequence[Offset]) -> None:
+    def replace_with_cleaned_segment(self, base_offsets: Sequence[Offset]) -> None:
         """Replace segments by the cleaned segment that was made from them, and is on disk.
 
         They must follow each other, and exclude the last one. Durable on return. After an OSError the log

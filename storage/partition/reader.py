@@ -19,7 +19,7 @@ from storage.format.batch import iter_records, read_unchecked_batch
 from storage.format.batch_format import EXTENT_BYTES, batch_extent
 from storage.partition.log import PartitionLog
 from storage.partition.segment import Segment
-from storage.partition.transaction_index import AbortedTransaction, TransactionIndex
+from storage.partition.transaction_index import AbortedTransaction, InMemoryTransactionIndex
 
 READ_BYTES_MAX: Final = 1 << 20
 """The most bytes that are read at once, except for a larger batch."""
@@ -109,7 +109,7 @@ class LogReader:
     def __init__(self, read_bytes_max: int = READ_BYTES_MAX) -> None:
         self._read_bytes_max = read_bytes_max
         self._places: OrderedDict[tuple[Partition, Offset], tuple[Segment, int]] = OrderedDict()
-        self._transactions: dict[Partition, tuple[PartitionLog, TransactionIndex]] = {}
+        self._transactions: dict[Partition, tuple[PartitionLog, InMemoryTransactionIndex]] = {}
 
     # --- Fetch ---
 
@@ -144,11 +144,11 @@ class LogReader:
         aborted = tuple(transactions.find_aborted(wanted.offset, next_offset)) if wanted.committed else ()
         return ReadResult(records, start_offset, end_offset, stable_offset, aborted, is_cut=is_cut)
 
-    def _transactions_of(self, log: PartitionLog) -> TransactionIndex | None:
+    def _transactions_of(self, log: PartitionLog) -> InMemoryTransactionIndex | None:
         """Return a log's transactions; search a part of the log, and return None if that is not yet all of it."""
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
-            known = self._transactions[log.partition] = log, TransactionIndex()
+            known = self._transactions[log.partition] = log, InMemoryTransactionIndex()
         return known[1] if known[1].index_more_of_log(log, self._read_bytes_max) else None
 
     def _read(
@@ -204,7 +204,7 @@ class LogReader:
 
     # --- ListOffsets ---
 
-    def find_timestamp_and_offset(
+    def resolve_list_offsets_query(
         self, log: PartitionLog, sought: OffsetQuery
     ) -> TimestampAndOffset | EmptyReadReason:
         """Return the place that a ListOffsets query seeks; all -1 if there is none, or it may not be seen yet.
@@ -235,7 +235,7 @@ def _start(log: PartitionLog, leader_epoch: LeaderEpoch) -> TimestampAndOffset:
 
 def _newest(log: PartitionLog) -> TimestampAndOffset:
     """Return the first record with the largest timestamp of the log (KIP-734)."""
-    latest = [(*segment.index.find_max_timestamp(segment), segment) for segment in log.segments]
+    latest = [(*segment.index.find_max_timestamp_batch(segment), segment) for segment in log.segments]
     timestamp, offset, segment = max(latest, key=itemgetter(0), default=(NO_TIMESTAMP, NO_OFFSET, None))
     if segment is None or timestamp == NO_TIMESTAMP:
         return NOWHERE
@@ -245,7 +245,7 @@ def _newest(log: PartitionLog) -> TimestampAndOffset:
 def _at_time(log: PartitionLog, timestamp: int) -> TimestampAndOffset:
     """Return the first record that is not older than a time."""
     for segment in log.segments:
-        if segment.index.find_max_timestamp(segment)[0] >= timestamp:
+        if segment.index.find_max_timestamp_batch(segment)[0] >= timestamp:
             position = segment.position_before(segment.index.offset_before_timestamp(timestamp))
             found = _first_at(segment, position, timestamp, log.start_offset)
             if found is not NOWHERE:

@@ -32,7 +32,7 @@ def swap_in(fs: FileSystem, directory: Path, base_offset: Offset, replaced: Sequ
     """Replace the segments with the base offsets `replaced` by the `.cleaned` one; durable on return.
 
     Its files must be on disk. After an OSError the swap's progress is unknown, and the directory must be opened
-    again: `finish_swaps`.
+    again: `finish_or_undo_swaps`.
     """
     _rename(fs, directory, base_offset, CLEANED_SUFFIX, SWAP_SUFFIX)
     fs.fsync_dir(directory)
@@ -65,7 +65,7 @@ def remove_unswapped_files(fs: FileSystem, directory: Path, base_offsets: Iterab
         _remove(fs, directory, base_offset, CLEANED_SUFFIX)
 
 
-def finish_swaps(fs: FileSystem, directory: Path) -> bool:
+def finish_or_undo_swaps(fs: FileSystem, directory: Path) -> bool:
     """Finish or undo a swap that a crash has interrupted (LogLoader.removeTempFilesAndCollectSwapFiles).
 
     Returns whether there was a swap; the directory's changes are not synced. Raises OSError.
@@ -93,7 +93,7 @@ def finish_swaps(fs: FileSystem, directory: Path) -> bool:
 
 
 def current_segments(fs: FileSystem, directory: Path) -> dict[Offset, Path]:
-    """Return the segments' files, by base offset, that `finish_swaps` would keep; change nothing.
+    """Return the segments' files, by base offset, that `finish_or_undo_swaps` would keep; change nothing.
 
     Raises OSError.
     """

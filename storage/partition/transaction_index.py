@@ -33,7 +33,7 @@ class AbortedTransaction(NamedTuple):
     last_offset: Offset
 
 
-class TransactionIndex:
+class InMemoryTransactionIndex:
     """The transactions of one log, as far as `index_more_of_log` has read it."""
 
     __slots__ = ("_aborted", "_open", "_position", "_seen")

@@ -35,9 +35,9 @@ from storage.recovery.log_recovery import DiscardedRange
 from storage.recovery.recovery import (
     RecoveryAssumptions,
     find_or_generate_topic_id,
-    note_recovery_points,
     read_recovery_points,
     recover,
+    write_recovery_points,
 )
 from storage.settings import LogSettings
 
@@ -125,12 +125,12 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
     given = RecoveryAssumptions(as_left=is_directory_unchanged(fs, data_dir), leniently=True)
     found = recover(fs, data_dir, settings, topic_id, journal_dirs=directories, given=given)
     try:
-        found.make_durable(topic, at_start=False, seal=True)
+        found.make_durable(topic, at_start=False, include_indexes=True)
         for partition in sorted(found.failed):
             advice = f"repair it first: groupkeeper log repair --partition {partition}"
             raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
         remove_clean_mark(fs, data_dir)
-        note_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
+        write_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)
         for log in found.logs.values():
             log.store_segment_list()
     finally:

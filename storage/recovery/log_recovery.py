@@ -144,7 +144,7 @@ def _recover_log(
         where = log.segments[index].path if log.segments else log.directory
         reason = scan.damage or "the log ends here"
         raise CorruptLog(where, f"{reason}, and offsets up to {durable} were on disk", position=scan.position)
-    log.mark_dirty(durable)
+    log.mark_unsynced(durable)
     batches = _continuation(log, durable, entries, cuts)
     if batches and next_offset_of(batches[-1]) >= scan.next_offset:
         log.truncate_at_position(index, scan.position)

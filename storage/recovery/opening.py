@@ -24,9 +24,9 @@ from storage.recovery.recovery import (
     PartitionRecoveryInputs,
     RecoveredDirectory,
     RecoveryAssumptions,
-    note_recovery_points,
     recover,
     store_broker_end_offsets,
+    write_recovery_points,
 )
 
 
@@ -47,16 +47,16 @@ class OpenedPartitions(msgspec.Struct):
     """The failed partitions that the disk could not read, and what `recover_skipped_partition` needs to retry."""
 
 
-def open_logs(
+def recover_logs_and_begin_journal(
     directory: NodeDataDirectory,
     owned: Collection[Partition] | None,
-    kept: Collection[Path],
+    journals_to_keep: Collection[Path],
     given: RecoveryAssumptions,
 ) -> OpenedPartitions:
     """Read everything from disk, make it durable in the segments, and start a new journal.
 
     `owned` are the partitions of a node that shares the directory with others, and None for a lone node. The journals
-    in `kept` are not removed. Raises CorruptLog, StorageError, and OSError.
+    in `journals_to_keep` are not removed. Raises CorruptLog, StorageError, and OSError.
     """
     fs, data_dir = directory.fs, directory.data_dir
     others: list[Path] = []
@@ -74,7 +74,7 @@ def open_logs(
     try:
         found.make_durable(directory.settings.topic, at_start=given.at_start)
         found.note_broker_writes(fs, data_dir, directory.settings.topic, at_start=given.at_start)
-        return _begin(directory, found, owned, kept, others)
+        return _begin(directory, found, owned, journals_to_keep, others)
     except BaseException:
         found.close_logs()
         raise
@@ -93,7 +93,7 @@ def _begin(
     known = found.recovery_points
     if owned is not None:
         known = {key: known[key] for key in known if key[1] in owned}
-    points = note_recovery_points(
+    points = write_recovery_points(
         fs, directory.recovery_point_directory, known, found.logs.values(), settings.topic
     )
     for log in found.logs.values():

@@ -129,15 +129,16 @@ class RecoveredDirectory(msgspec.Struct):
         # Not 0 if unknown: the next start would take the damage for the torn end of a last write.
         self.recovery_points.setdefault(key, Offset(0) if self.has_points else NO_POINT)
 
-    def make_durable(self, topic: str, *, at_start: bool, seal: bool = False) -> None:
-        """Sync the recovered logs; with `seal`, their derived files, too. `at_start`: see `RecoveryAssumptions`.
+    def make_durable(self, topic: str, *, at_start: bool, include_indexes: bool = False) -> None:
+        """Sync the recovered logs; with `include_indexes`, their derived files, too. `at_start`: see
+        `RecoveryAssumptions`.
 
         Raises OSError.
         """
         for log in list(self.logs.values()):
             try:
-                if seal and log.needs_fsync:
-                    log.write_indexes(seal=True)
+                if include_indexes and log.needs_fsync:
+                    log.write_derived_files(seal=True)
                 else:
                     log.write_or_remove_indexes_after_recovery()
                 if log.needs_fsync:
@@ -411,7 +412,7 @@ def store_broker_end_offsets(fs: FileSystem, data_dir: Path, ends: Mapping[Topic
         write_offsets(fs, data_dir / TAKEN_OVER_FILE, noted)
 
 
-def note_recovery_points(
+def write_recovery_points(
     fs: FileSystem,
     data_dir: Path,
     known: Mapping[TopicPartition, Offset],

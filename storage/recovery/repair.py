@@ -36,7 +36,7 @@ from storage.format.records import (
 )
 from storage.format.transaction_replay import LogReplay
 from storage.journal.journal_registry import remove_clean_mark
-from storage.recovery.check import (
+from storage.recovery.full_check import (
     CheckedPartition,
     CheckedSegment,
     Damage,
@@ -52,7 +52,7 @@ POSSIBLY_OLDER_FILE = "possibly-older.csv"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-class GroupDataLoss(msgspec.Struct):
+class PossibleGroupDataLoss(msgspec.Struct):
     """The possible effect of the damage on the partition's groups and offsets.
 
     A committed offset is certain if its newest remaining record lies behind all damage. Any other may have had a newer
@@ -69,7 +69,7 @@ class Repair(msgspec.Struct):
     """The result of a repair, or its plan."""
 
     checked: CheckedPartition
-    loss: GroupDataLoss
+    loss: PossibleGroupDataLoss
     aside: Path | None = None
 
     @property
@@ -93,7 +93,7 @@ def plan_repair(fs: FileSystem, data_dir: Path, partition: Partition, topic: str
             raise StorageError(
                 checked.directory, "a compaction was interrupted: start the node once, which ends it"
             )
-        loss = _judge(fs, checked) if checked.damages else GroupDataLoss()
+        loss = _judge(fs, checked) if checked.damages else PossibleGroupDataLoss()
     except OSError as error:
         raise storage_error(data_dir, error, "reading") from error
     return Repair(_with_ends(checked), loss)
@@ -212,7 +212,7 @@ def _with_ends(checked: CheckedPartition) -> CheckedPartition:
 # --- the effect of the damage ---
 
 
-def _judge(fs: FileSystem, checked: CheckedPartition) -> GroupDataLoss:
+def _judge(fs: FileSystem, checked: CheckedPartition) -> PossibleGroupDataLoss:
     last = checked.damages[-1]
     replay = LogReplay(RecordDecoder())
     offsets: dict[tuple[GroupId, str, int], tuple[bool, int]] = {}
@@ -232,7 +232,7 @@ def _judge(fs: FileSystem, checked: CheckedPartition) -> GroupDataLoss:
                 )
             elif isinstance(record, GroupMetadataRecord):
                 _note(groups, record.group, None if record.value is None else certain)
-    return GroupDataLoss(
+    return PossibleGroupDataLoss(
         certain=sum(certain for certain, _ in offsets.values()),
         older=sorted((*key, offset) for key, (certain, offset) in offsets.items() if not certain),
         groups_older=sorted(group for group, certain in groups.items() if not certain),
@@ -268,7 +268,7 @@ def _names_in_damage(fs: FileSystem, checked: CheckedPartition) -> set[str]:
 # --- the written report ---
 
 
-def _csv(loss: GroupDataLoss) -> str:
+def _csv(loss: PossibleGroupDataLoss) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["group", "topic", "partition", "offset"])

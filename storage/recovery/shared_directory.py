@@ -6,10 +6,10 @@ The supervisor decides which node has which partition; nothing here does.
 Each node writes its own journal, and opens only the partitions that it has (`LogManager.open_in_shared_directory`).
 Only this module writes the files of the whole directory: the lock, the recovery points, the clean mark.
 
-A partition moves from a live node to the next by `release` at the first, `note_release` here and `adopt` at the next.
-Once the process of a dead node has ended, `replay_node_journal` writes the batches of its journal to the segments; only
-then may another node adopt its partitions. So an adopted partition is always complete in its segments, and a journal
-counts only while its node is alive or its replay is due.
+A partition moves from a live node to the next by `release` at the first, `save_release_position` here and `adopt` at
+the next. Once the process of a dead node has ended, `replay_and_remove_node_journal` writes the batches of its journal
+to the segments; only then may another node adopt its partitions. So an adopted partition is always complete in its
+segments, and a journal counts only while its node is alive or its replay is due.
 """
 
 from collections.abc import Collection, Sequence
@@ -57,7 +57,7 @@ from storage.recovery.recovery import (
 from storage.settings import LogSettings
 
 
-class TakeoverResult(msgspec.Struct, frozen=True):
+class JournalReplayResult(msgspec.Struct, frozen=True):
     """The result of writing journals into the segments: partitions that cannot be used, and the ranges left out."""
 
     failed: dict[Partition, CorruptLog]
@@ -83,7 +83,7 @@ class SharedDirectoryFiles:
     @classmethod
     def open(
         cls, data_dir: Path, settings: LogSettings, fs: FileSystem
-    ) -> tuple["SharedDirectoryFiles", TakeoverResult]:
+    ) -> tuple["SharedDirectoryFiles", JournalReplayResult]:
         """Lock the directory (made if missing), and write the journals that nodes have left in it into the segments.
 
         Raises DirectoryLocked, CorruptLog if a journal is damaged, and StorageError.
@@ -116,7 +116,7 @@ class SharedDirectoryFiles:
         key = (self.settings.topic, partition)
         return self._points.get(key, Offset(0)), self._positions.get(key)
 
-    def note_release(self, partition: Partition, position: SegmentPosition | None) -> None:
+    def save_release_position(self, partition: Partition, position: SegmentPosition | None) -> None:
         """Note that a node has released a partition, which ends at `position`. Durable on return."""
         if position is None:
             return
@@ -125,7 +125,9 @@ class SharedDirectoryFiles:
         self._positions[key] = position
         self._write()
 
-    def replay_node_journal(self, node_id: int, partitions: Collection[Partition]) -> TakeoverResult:
+    def replay_and_remove_node_journal(
+        self, node_id: int, partitions: Collection[Partition]
+    ) -> JournalReplayResult:
         """Write the batches in a gone node's journal into the segments of the partitions that it had.
 
         Durable on return, and the journal is removed. Raises CorruptLog if the journal is damaged: then nothing
@@ -137,7 +139,7 @@ class SharedDirectoryFiles:
         except OSError as error:
             raise storage_error(directory, error, "settling a journal") from error
 
-    def retry_partition_recovery(self, partition: Partition) -> TakeoverResult:
+    def retry_partition_recovery(self, partition: Partition) -> JournalReplayResult:
         """Try again to read a partition of `unread`; if that succeeds any node may adopt it. Durable on return.
 
         Raises CorruptLog if it turns out to be damaged, and StorageError if it still cannot be read.
@@ -152,7 +154,7 @@ class SharedDirectoryFiles:
         )
         try:
             cuts = recover_log(self._fs, log, by.point, by.hint, by.entries, as_left=by.as_left)
-            log.write_indexes(seal=True)
+            log.write_derived_files(seal=True)
             log.fsync()
             if not by.as_left:
                 ends = {(self.settings.topic, partition): log.end_offset}
@@ -172,7 +174,7 @@ class SharedDirectoryFiles:
             self._positions[self.settings.topic, partition] = position
         self._write()
         del self.failed[partition], self.unread[partition]
-        return TakeoverResult({}, cuts)
+        return JournalReplayResult({}, cuts)
 
     def _note_use(self) -> None:
         """Write an empty list of journals if none is in use, so that from now on all writers are known."""
@@ -186,7 +188,7 @@ class SharedDirectoryFiles:
         directories: Sequence[Path],
         partitions: Collection[Partition] | None,
         given: RecoveryAssumptions,
-    ) -> TakeoverResult:
+    ) -> JournalReplayResult:
         fs, topic = self._fs, self.settings.topic
         found = recover(
             fs,
@@ -198,7 +200,7 @@ class SharedDirectoryFiles:
             given=given,
         )
         try:
-            found.make_durable(topic, at_start=given.at_start, seal=True)
+            found.make_durable(topic, at_start=given.at_start, include_indexes=True)
             found.note_broker_writes(fs, self.data_dir, topic, at_start=given.at_start)
             for log in found.logs.values():
                 position = log_end_position(log)
@@ -217,7 +219,7 @@ class SharedDirectoryFiles:
         self.unread |= found.unread
         merge_node_offset_files(fs, self.data_dir, directories, CLEANER_OFFSET_FILE)
         remove_gone_nodes_journals(fs, directories, found.find_journals_of_partitions(self.failed))
-        return TakeoverResult(found.failed, found.cuts)
+        return JournalReplayResult(found.failed, found.cuts)
 
     def _write(self) -> None:
         try:

@@ -21,7 +21,11 @@ from coordinator.api import part_error_counting
 from coordinator.api.declaration import Api
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.kafka_python_messages import DeleteGroupsRequest, OffsetDeleteRequest, find_message_classes
+from protocol.kafka_python_messages import (
+    DeleteGroupsRequest,
+    OffsetDeleteRequest,
+    find_request_and_response_classes,
+)
 from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from storage.disk.filesystem import Space
 from storage.format.batch import BatchBuilder
@@ -106,7 +110,7 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
             "partitions_failed": {},
             "partitions_in_wrong_place": {},
         }
-        size = running.app.log.log(Partition(last)).size_bytes
+        size = running.app.log.get_or_create_log(Partition(last)).size_bytes
         assert await metric(running, "loading_size_bytes") == size > 0
         assert await metric(running, "loading_bytes") == 0, "its first read is held back"
         assert await metric(running, "partitions", state="loading") == 1
@@ -436,7 +440,7 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
         log = running.app.log
         unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
         builder = BatchBuilder()
-        builder.append(unknown)
+        builder.append_in_one_batch(unknown)
         (batch,) = builder.build(log.end_offset(Partition(0)), LeaderEpoch(0), 1)
         log.append([Entry(Partition(0), log.end_offset(Partition(0)), batch)], sync=True)
     async with node(tmp_path / "data", metrics=True) as running:
@@ -501,7 +505,7 @@ async def test_errors_of_single_groups_and_topics_are_counted(running: Running) 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
 def test_the_parts_whose_errors_are_counted_are_where_the_schema_has_errors(api: Api[Any, Any]) -> None:
-    response = find_message_classes(api.key)[1]
+    response = find_request_and_response_classes(api.key)[1]
     fields, codes = response._struct.fields, []
     for part in api.error_parts:
         struct = fields[part].array_of

@@ -13,15 +13,15 @@ from coordinator.api.context import PARKED, RequestContext, Work
 from coordinator.api.table import Capabilities
 from coordinator.authorization.authorizer import ALLOW_ALL, Authorizer
 from coordinator.catalogue.catalogue import Catalogue
-from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topic_configs import END_GROUP
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.groups.config import GroupConfig, GroupEnvironment
+from coordinator.groups.config import GroupCoordinatorConfig, GroupEnvironment
 from coordinator.net.response_budget import ResponseBudget
-from coordinator.node import EndOffsetSource
+from coordinator.node import CommittedOffsetSource
 from coordinator.partitions.client_log_reads import LogReads
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.manager import GroupMetadataManager
@@ -33,7 +33,7 @@ from coordinator.tickets import DURABLE, DurabilityTicket
 from coordinator.topology.view import Broker, ClusterTopology
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.headers import api_version_prefix
+from protocol.headers import pack_api_key_and_version
 from protocol.message_codecs import find_message_codec
 from protocol.newtypes import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
@@ -66,7 +66,7 @@ class Groups:
 
     def __init__(self) -> None:
         self.manager = GroupMetadataManager(
-            GroupEnvironment(GroupConfig(), lambda: ""),
+            GroupEnvironment(GroupCoordinatorConfig(), lambda: ""),
             SystemClock(),
             harness.FakeTimers(harness.FakeClock()),
             Stats(),
@@ -160,7 +160,7 @@ class FakeNode:
         self.cluster = ClusterTopology.of_single_node(Broker(self.node_id, *ENDPOINT))
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
-        self.ends: EndOffsetSource | None = None
+        self.ends: CommittedOffsetSource | None = None
         self.authorizer: Authorizer = ALLOW_ALL
         self.offers = CAPABILITIES.offered_versions
         self.budget = ResponseBudget(self.stats, 1 << 30, 1 << 30)
@@ -225,7 +225,7 @@ class FakeNode:
             correlation_id=1,
             client_id="test",
             client_host="/127.0.0.1",
-            api=CAPABILITIES.routes[api_version_prefix(key, version)],
+            api=CAPABILITIES.routes[pack_api_key_and_version(key, version)],
             request=decoded,
         )
         handle: Callable[..., Any] = APIS[key].handle

@@ -9,7 +9,7 @@ import pytest
 from coordinator.api.table import Capabilities, load_declared_apis
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import Truncated, UnsupportedVersion
-from protocol.headers import api_version_prefix
+from protocol.headers import pack_api_key_and_version
 from tests.net import requests
 from tests.net.edge import Edge, settle
 from tests.support.apis import APIS
@@ -65,7 +65,7 @@ def test_a_request_is_routed_by_its_first_four_bytes() -> None:
         for version in range(api.versions.min, api.versions.max + 1):
             frame = requests.header(api.key, version)
             handled = everything.get_api_for_frame(frame[:4])
-            assert handled is everything.routes[api_version_prefix(api.key, version)]
+            assert handled is everything.routes[pack_api_key_and_version(api.key, version)]
             assert (handled.key, handled.flexible) == (api.key, version >= api.schema.first_flexible)
     for short in (b"", b"\0", b"\0\x0c\0"):
         with pytest.raises(Truncated):

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP, TOPIC_CONFIGS
 from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.topic_configs import END_GROUP, TOPIC_CONFIGS
 from coordinator.config import Settings
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode

@@ -373,7 +373,7 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
     node.thread.run_all()
     assert done
     assert MUCH < reading.held_bytes <= kept_bytes
-    reading.release_budgeted_bytes()
+    reading.stop_and_release_bytes()
     assert node.budget.total_bytes == 0
 
 

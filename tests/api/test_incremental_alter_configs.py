@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
 from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.catalogue.topic_configs import END_GROUP
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import IncrementalAlterConfigsRequest

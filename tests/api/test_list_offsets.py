@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from coordinator.node import EndOffset, EndsByTopic, Partitions
+from coordinator.node import CommittedEndOffset, EndsByTopic, Partitions
 from coordinator.tickets import DURABLE, DurabilityTicket
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -164,7 +164,9 @@ def test_the_end_is_asked_of_the_node_that_leads_the_group(node: FakeNode) -> No
     assert neighbour.asked == [("far", {"a": {0}, "b": {0, 1}}), ("farther", {"c": {0}})]
     assert answers.bodies == []
     neighbour.done[1](None)
-    neighbour.done[0]({"a": {0: EndOffset(Offset(7), 1)}, "b": {1: EndOffset(Offset(8), 1)}})
+    neighbour.done[0](
+        {"a": {0: CommittedEndOffset(Offset(7), 1)}, "b": {1: CommittedEndOffset(Offset(8), 1)}}
+    )
     assert [(t.name, [(p.error_code, p.offset) for p in t.partitions]) for t in answers.only.topics] == [
         ("a", [(0, 7)]),
         ("b", [(0, -1), (0, 8)]),

@@ -106,7 +106,7 @@ def make_batch(
 ) -> bytes:
     """One batch; with a producer, of its transaction."""
     builder = BatchBuilder(compression=compression)
-    builder.append(records)
+    builder.append_in_one_batch(records)
     (batch,) = builder.build(Offset(base_offset), LeaderEpoch(epoch), at)
     if producer is not None:
         attributes = read_unchecked_batch(batch).attributes | TRANSACTIONAL | (CONTROL if control else 0)

@@ -13,19 +13,19 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from audit.compared.compaction_comparison import find_compaction_differences
+from audit.compared.compaction_comparison import find_differences_after_compaction
 from audit.errors import AuditError
 from audit.options import AuditOptions
 from audit.run.audit import audit
 from audit.run.reading import read_facts
-from audit.source.compacted_copy import Clean, check_work_dir, compact_log_copy, write_uncompacted_copy
+from audit.source.compacted_copy import Clean, check_work_dir, compact_log_copy, write_partition_log_copy
 from audit.source.plan import Range, plan
 from protocol.newtypes import Offset, Partition
-from storage.cleaner import work
+from storage.cleaner import partition_cleaning
 from storage.cleaner.offset_map import OffsetMap
+from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult
 from storage.cleaner.plan import CleanerSettings
 from storage.cleaner.transactions import CleanedTransactionMetadata
-from storage.cleaner.work import CleaningJob, CleaningResult
 from storage.disk.filesystem import FileSystem, RealFileSystem
 from storage.disk.layout import CLEANED_SUFFIX, segment_name
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -84,7 +84,10 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def compared(
-    spark: SparkSession, log_dir: Path, scratch: Path, clean: Clean = work.write_cleaned_segments
+    spark: SparkSession,
+    log_dir: Path,
+    scratch: Path,
+    clean: Clean = partition_cleaning.write_cleaned_segments,
 ) -> list[Told]:
     """What differs once a copy of a log is compacted below `scratch`; the log may not change, and no copy be left."""
     scratch.mkdir(exist_ok=True)
@@ -94,7 +97,7 @@ def compared(
     )
     facts = read_facts(spark, options, inventory_of(options))
     try:
-        rows = find_compaction_differences(facts, clean).orderBy("partition", "message").collect()
+        rows = find_differences_after_compaction(facts, clean).orderBy("partition", "message").collect()
     finally:
         assert content(log_dir) == before
         assert list(scratch.iterdir()) == []
@@ -113,7 +116,7 @@ def found(spark: SparkSession, tmp_path: Path) -> Callable[..., list[Told]]:
 
 def drops_a_key(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that loses every batch with a record of the topic `last`."""
-    result = work.write_cleaned_segments(file_system, job)
+    result = partition_cleaning.write_cleaned_segments(file_system, job)
     for cleaned in result.segments:
         path = Path(job.directory, segment_name(cleaned.base_offsets[0], ".log" + CLEANED_SUFFIX))
         batches = [batch.data for batch in iter_batches(path.read_bytes())]
@@ -131,7 +134,7 @@ class _KeepsTheOldest(OffsetMap):
 
 def keeps_the_oldest(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that keeps the first record of each key in place of the last."""
-    cleaner = work.CleanedSegmentsWriter(file_system, job)
+    cleaner = partition_cleaning.CleanedSegmentsWriter(file_system, job)
     cleaner.map = _KeepsTheOldest(job.dedupe_buffer_bytes)
     return cleaner.write_all()
 
@@ -143,7 +146,7 @@ class _AllCommitted(CleanedTransactionMetadata):
 
 def forgets_aborts(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
     """A cleaner that takes what was aborted for a newer value."""
-    cleaner = work.CleanedSegmentsWriter(file_system, job)
+    cleaner = partition_cleaning.CleanedSegmentsWriter(file_system, job)
     cleaner.transactions = _AllCommitted()
     return cleaner.write_all()
 
@@ -286,7 +289,7 @@ def test_what_a_broker_wrote_passes(spark: SparkSession, tmp_path: Path) -> None
     counts = tmp_path / "counts"
 
     def counted(file_system: FileSystem, job: CleaningJob) -> CleaningResult:
-        result = work.write_cleaned_segments(file_system, job)
+        result = partition_cleaning.write_cleaned_segments(file_system, job)
         with counts.open("a") as stream:
             stream.writelines(f"{one.records_before} {one.records_after}\n" for one in result.segments)
         return result
@@ -323,7 +326,7 @@ def test_one_copy_at_a_time(found: Callable[..., list[Told]], tmp_path: Path) ->
         with seen.open("a") as stream:
             copies = list((tmp_path / "scratch").iterdir())
             stream.write(f"{len(copies)} {Path(job.directory).parents[1]}\n")
-        return work.write_cleaned_segments(file_system, job)
+        return partition_cleaning.write_cleaned_segments(file_system, job)
 
     assert found(watched) == []
     lines = seen.read_text().splitlines()
@@ -340,12 +343,12 @@ def test_tombstones_and_what_was_aborted_are_gone_in_the_end(tmp_path: Path) -> 
     ranges = [part for task in plan([str(tmp_path / "log")]) for part in task if isinstance(part, Range)]
     directory = tmp_path / "copy"
     directory.mkdir()
-    copy = write_uncompacted_copy(ranges, directory)
+    copy = write_partition_log_copy(ranges, directory)
     assert copy is not None
     assert (copy.start, copy.end) == (0, log.next_offset)
     copied = [path.read_bytes() for path in sorted(directory.iterdir())]
     assert copied == [path.read_bytes() for path in sorted(log.directory.iterdir())]
-    compact_log_copy(copy, NOW, CleanerSettings(), work.write_cleaned_segments)
+    compact_log_copy(copy, NOW, CleanerSettings(), partition_cleaning.write_cleaned_segments)
     batches = [one for path in sorted(directory.glob("*.log")) for one in iter_batches(path.read_bytes())]
     left = [(one.base_offset, key) for one in batches for _, _, key, _ in iter_records(one)]
     assert [offset for offset, _ in left] == [3, 4, 5]  # an end of a transaction stays once more

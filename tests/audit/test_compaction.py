@@ -14,8 +14,8 @@ from audit.report.collect import collect_findings
 from audit.run.reading import read_facts
 from protocol.newtypes import Partition
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from storage.format.records import Record
 from storage.journal.journal import Entry

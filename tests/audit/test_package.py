@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import pyspark
 import pytest
 
-from audit.spark_package import CODE_ZIP, write_package
+from audit.spark_package import CODE_ZIP, write_code_and_library_zips
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, Log, healthy
 from tests.storage.strategies import batch
@@ -31,7 +31,7 @@ print([row for task in plan([sys.argv[3]]) for part in task for rows in read_par
 
 @pytest.mark.process
 def test_an_executor_reads_a_log_with_what_is_in_them(tmp_path: Path) -> None:
-    code, packed = write_package(tmp_path / "dist")
+    code, packed = write_code_and_library_zips(tmp_path / "dist")
     assert code.name == CODE_ZIP
     libraries = tmp_path / "libraries"
     with ZipFile(packed) as content:
@@ -49,7 +49,7 @@ def test_an_executor_reads_a_log_with_what_is_in_them(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("java")
 def test_a_cluster_audits_with_them(tmp_path: Path) -> None:
     """As docs/audit.md says it, on two executors that are processes of their own."""
-    code, libraries = write_package(tmp_path / "dist")
+    code, libraries = write_code_and_library_zips(tmp_path / "dist")
     healthy(Log(tmp_path / "log", 3))
     flipped_bit(Log(tmp_path / "log", 4))
     home = (

@@ -43,7 +43,7 @@ def log_dir(tmp_path: Path) -> Path:
     for number, partition in enumerate([0, 0, 7, 0]):
         builder = BatchBuilder()
         value = OffsetAndMetadata(Offset(number), -1, "text", NOW + number)
-        builder.append(
+        builder.append_in_one_batch(
             [
                 OffsetCommitRecord(GroupId("group"), "topic", 3, value),
                 GroupMetadataRecord(GroupId("group"), None),

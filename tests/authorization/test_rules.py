@@ -71,7 +71,7 @@ Errors = Mapping[Permission, ErrorCode]
 def restricted(api: Any, version: int, request: Any, refused: Errors) -> Any:
     """What the rule makes of a request; it asks for no permission that it has not named."""
     rule = RULES[api.key]
-    decisions = {each: refused.get(each, NONE) for each in rule.needed_permissions(request, version)}
+    decisions = {each: refused.get(each, NONE) for each in rule.find_permissions_to_look_up(request, version)}
     return rule.restrict(request, version, decisions.__getitem__, api.error_response)
 
 

@@ -140,7 +140,7 @@ def test_a_draft_changes_nothing_until_its_changes_are_made() -> None:
     assert catalogue == new_catalogue(a=1, b=1)
     assert [name for name in ("a", "b", "c", "gone") if name in draft] == ["b", "c"]
     assert (draft.totals.topics, draft.totals.partitions) == (2, 5)
-    assert catalogue.apply(draft.changes()) == ["a"]
+    assert catalogue.apply_and_list_deleted(draft.changes()) == ["a"]
     assert [(topic.name, topic.partitions) for topic in catalogue] == [
         (OFFSETS_TOPIC, 50),
         ("b", 4),
@@ -165,16 +165,16 @@ def test_the_settings_of_a_topic_are_replaced() -> None:
     catalogue = new_catalogue(a=1, b=1)
     draft = catalogue.make_draft()
     mark = draft.get_savepoint()
-    draft.configure("a", {"flush.ms": "100"})
+    draft.replace_configs("a", {"flush.ms": "100"})
     run_all_steps(draft.undo_in_steps(mark))
     assert not draft.changes()
-    draft.configure("a", {"flush.ms": "1"})
-    draft.configure("a", {"retention.ms": "22"})
+    draft.replace_configs("a", {"flush.ms": "1"})
+    draft.replace_configs("a", {"retention.ms": "22"})
     draft.create_partitions("a", 2)
     draft.add_topic("c", 1, topic_id=b"c" * 16)
-    draft.configure("c", {"flush.ms": "3"})
+    draft.replace_configs("c", {"flush.ms": "3"})
     for piece in draft.changes().split_into_pieces():
-        catalogue.apply(piece)
+        catalogue.apply_and_list_deleted(piece)
     found = {topic.name: (topic.partitions, dict(topic.configs)) for topic in catalogue.snapshot_topics()}
     assert found == {"a": (2, {"retention.ms": "22"}), "b": (1, {}), "c": (1, {"flush.ms": "3"})}
     assert catalogue.totals == draft.totals
@@ -183,7 +183,7 @@ def test_the_settings_of_a_topic_are_replaced() -> None:
         ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (OFFSETS_TOPIC, ErrorCode.INVALID_REQUEST),
     ):
-        refused = catalogue.configure(name, {})
+        refused = catalogue.replace_configs(name, {})
         assert isinstance(refused, Refusal)
         assert refused.error is error
 
@@ -197,7 +197,7 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
     draft.add_topic("a", 1, topic_id=b"n" * 16)
     changes = draft.changes()
     assert list(changes.deleted) == [old.id]
-    assert catalogue.apply(changes) == ["a"]
+    assert catalogue.apply_and_list_deleted(changes) == ["a"]
     assert [topic.name for topic in catalogue] == [OFFSETS_TOPIC, "a", "b"]
     assert catalogue.by_id(old.id) is None
 
@@ -222,7 +222,7 @@ def test_a_new_topic_of_an_old_name_is_another_one() -> None:
 )
 def test_changes_that_were_made_for_other_topics_are_refused(changes: Changes, reason: str) -> None:
     with pytest.raises(StaleChange, match=reason):
-        new_catalogue(a_b=1).make_draft().apply(changes)
+        new_catalogue(a_b=1).make_draft().apply_and_list_deleted(changes)
 
 
 def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
@@ -243,9 +243,9 @@ def test_the_pieces_of_changes_are_small_and_come_to_the_same() -> None:
         assert len(msgspec.msgpack.encode(piece)) < 2 * PIECE_BYTES_MAX
         assert len(piece.deleted) + len(piece.grown) + len(piece.created) <= PIECE_TOPICS_MAX
     whole = Catalogue(catalogue.offsets_topic, catalogue.snapshot_topics())
-    whole.apply(changes)
+    whole.apply_and_list_deleted(changes)
     for piece in pieces:
-        catalogue.apply(piece)
+        catalogue.apply_and_list_deleted(piece)
     assert catalogue == whole
     assert catalogue.totals == whole.totals == draft.totals
 
@@ -274,12 +274,12 @@ def test_each_limit_is_refused_with_the_name_of_its_setting() -> None:
     assert catalogue.totals.config_bytes == len("retention.ms" + "segment.ms" + "11")
     assert is_refused(create("b", flush_messages="1", flush_ms="1"), policy, "topic.config.total.max.bytes")
     more = {"retention.ms": "1", "segment.ms": "1", "flush.ms": "1", "flush.messages": "1"}
-    assert is_refused(catalogue.configure("a", more), policy, "topic.config.total.max.bytes")
+    assert is_refused(catalogue.replace_configs("a", more), policy, "topic.config.total.max.bytes")
     long = {"retention.ms": 13 * "1"}
     assert is_refused(
-        catalogue.configure("a", long), ErrorCode.INVALID_CONFIG, "topic.config.value.max.bytes"
+        catalogue.replace_configs("a", long), ErrorCode.INVALID_CONFIG, "topic.config.value.max.bytes"
     )
-    assert isinstance(catalogue.configure("a", {"retention.ms": "1"}), Topic)
+    assert isinstance(catalogue.replace_configs("a", {"retention.ms": "1"}), Topic)
     assert isinstance(create("b", 6), Topic)
     assert is_refused(create("c"), policy, "max.partitions")
     assert is_refused(catalogue.create_partitions("a", 5), policy, "max.partitions")
@@ -372,7 +372,7 @@ class CatalogueMachine(RuleBasedStateMachine):
     def keep(self) -> bytes:
         changes = self.draft.changes()
         gone = [topic for topic in self.catalogue if topic.id in changes.deleted]
-        assert self.catalogue.apply(changes) == [
+        assert self.catalogue.apply_and_list_deleted(changes) == [
             topic.name for topic_id in changes.deleted for topic in gone if topic.id == topic_id
         ]
         self.kept = dict(self.model)

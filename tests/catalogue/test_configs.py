@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.catalogue.config_values import LIST_LENGTH_MAX
-from coordinator.catalogue.configs import TOPIC_CONFIGS, canonicalize_value, refusal_reason
+from coordinator.catalogue.topic_configs import TOPIC_CONFIGS, canonicalize_value, refusal_reason
 
 TAKEN = [
     ("cleanup.policy", "compact,delete", "compact,delete"),

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which offsets in deleted topics may still be where."""
 
-from coordinator.catalogue.deletions import Deletions, StoredDeletions
+from coordinator.catalogue.deletions import DeletedTopicsWithOffsets, StoredDeletions
 from protocol.newtypes import Partition
 
 ONE, OTHER, DAMAGED = map(Partition, range(3))
 
 
 def dropped(
-    deletions: Deletions, partition: Partition, number: int, damaged: Partition | None = None
+    deletions: DeletedTopicsWithOffsets, partition: Partition, number: int, damaged: Partition | None = None
 ) -> bool:
-    is_new = deletions.record_drop(partition, number)
+    is_new = deletions.record_drops_through(partition, number)
     deletions.forget_dropped(lambda each: each == damaged)
     return is_new
 
 
 def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -> None:
-    deletions = Deletions(3)
+    deletions = DeletedTopicsWithOffsets(3)
     deletions.note_deleted(["a", "b"])
     deletions.note_deleted(["c", "a"])
     assert deletions.undropped_topics(ONE) == ["a", "b", "c"]
@@ -35,7 +35,7 @@ def test_deletions_are_left_for_the_next_leader_until_one_has_confirmed_them() -
 
 
 def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
-    deletions = Deletions(1, before=7)
+    deletions = DeletedTopicsWithOffsets(1, before=7)
     deletions.note_deleted(["from before the start"])
     deletions.note_deleted(["a", "b"], version=3)
     deletions.note_deleted(["c"], version=5)
@@ -45,7 +45,7 @@ def test_a_version_of_the_topics_stands_for_what_had_gone_then() -> None:
 
 
 def test_what_is_kept_of_deletions_is_what_is_left() -> None:
-    deletions = Deletions(3, before=5)
+    deletions = DeletedTopicsWithOffsets(3, before=5)
     assert deletions.to_stored_deletions() == StoredDeletions(5, (), {})
     deletions.note_deleted(["a"])
     deletions.note_deleted(["b", "c"])
@@ -61,7 +61,7 @@ def test_what_is_kept_of_deletions_is_what_is_left() -> None:
 def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them() -> None:
     """10,000 partitions that confirmed one after the other took eleven seconds of one turn."""
     count = 5_000
-    deletions = Deletions(count)
+    deletions = DeletedTopicsWithOffsets(count)
     deletions.note_deleted(["a"])
     asked = 0
 
@@ -71,7 +71,7 @@ def test_many_partitions_that_confirm_a_deletion_are_not_walked_for_each_of_them
         return False
 
     for partition in map(Partition, range(count)):
-        deletions.record_drop(partition, 1)
+        deletions.record_drops_through(partition, 1)
         deletions.forget_dropped(is_damaged)
     assert len(deletions) == 0
     assert asked <= 3 * count

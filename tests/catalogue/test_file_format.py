@@ -243,7 +243,9 @@ def test_pages_of_one_change_reach_the_disk_in_any_order(page_bytes: int) -> Non
     ]
     pieces = list(Changes(created=topics[1:]).split_into_pieces())
     assert len(pieces) == 4
-    change = b"".join(encode_changes(piece, continues=number > 0) for number, piece in enumerate(pieces))
+    change = b"".join(
+        encode_changes(piece, continues_line_before=number > 0) for number, piece in enumerate(pieces)
+    )
     later = encode_changes(Changes(created=topics[:1]))
     for start in range(0, len(change), page_bytes):
         end = min(start + page_bytes, len(change))

@@ -47,7 +47,7 @@ class OrderedMachine(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        more = self.names.after(self.last)
+        more = self.names.next_block_after(self.last)
         assert self.model.issuperset(more)
         self.met += more
         assert self.met == sorted(set(self.met)), "in order, each once"
@@ -59,7 +59,7 @@ class OrderedMachine(RuleBasedStateMachine):
     @invariant()
     def all_of_them_are_there_in_order(self) -> None:
         found: list[str] = []
-        while more := self.names.after(found[-1] if found else None):
+        while more := self.names.next_block_after(found[-1] if found else None):
             assert len(more) <= 3
             found += more
         assert found == sorted(self.model)

@@ -686,7 +686,7 @@ def test_what_becomes_of_topics_is_in_the_log(tmp_path: Path, lines: LogLines) -
         lambda draft: draft.create_partitions("secret", 3), bench.told.append
     )
     bench.store.submit_edit_with_callback(
-        lambda draft: draft.configure("secret", {"retention.ms": "1"}), bench.told.append
+        lambda draft: draft.replace_configs("secret", {"retention.ms": "1"}), bench.told.append
     )
     bench.thread.run_all()
     bench.delete("secret")

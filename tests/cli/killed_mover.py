@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from coordinator.cli.moving.moves import MoveRequest, adopt_requested_groups, give_back_requested_groups
+from coordinator.cli.moving.moves import GroupMoveRequest, adopt_requested_groups, give_back_requested_groups
 from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from coordinator.cli.moving.results import GroupMoveResult, print_results
 from coordinator.cli.options import parse_addresses
@@ -70,7 +70,7 @@ async def main(
     cluster = UpstreamCluster(UpstreamConfig(tuple(parse_addresses(servers))), read=Path.read_bytes)
     await cluster.connect()
     work: Any = adopt_requested_groups if command == "adopt" else give_back_requested_groups
-    move = MoveRequest([GroupId(group) for group in groups] or None, dry_run=False)
+    move = GroupMoveRequest([GroupId(group) for group in groups] or None, dry_run=False)
     done: list[GroupMoveResult] = []
     with PrivateNodes(Path(data_dir), 30.0) as here:
         await work(Asked(here), Asked(UpstreamGroups(cluster)), move, done)

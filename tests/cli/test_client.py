@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from coordinator.cli.cluster import group_offset_requests as committing
 from coordinator.cli.cluster import groups as asking
-from coordinator.cli.cluster import offsets as committing
 from coordinator.cli.cluster import partition_offsets as ending
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, PartitionRef

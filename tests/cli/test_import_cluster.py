@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.groups.changes import CurrentGroup
-from coordinator.cli.import_plan import ImportPlan, plan_takeover
+from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
 from tests.cli.conftest import Command, consuming
 from tests.support import raw
 from tests.support.service import serving
@@ -151,7 +151,7 @@ def carried_out(
 @given(clusters(), st.booleans())
 def test_a_plan_brings_over_all_that_it_does_not_name(state: Clusters, overwrite: bool) -> None:
     source_topics, target_topics, source, target = state
-    plan = plan_takeover(source_topics, target_topics, source, target, overwrite=overwrite)
+    plan = plan_cluster_import(source_topics, target_topics, source, target, overwrite=overwrite)
     topics, after = carried_out(plan, target_topics, target)
     assert all(topics[name] >= count for name, count in source_topics.items())
     assert all(topics[name] >= count for name, count in target_topics.items()), "nothing gets smaller"
@@ -175,15 +175,17 @@ def test_a_plan_brings_over_all_that_it_does_not_name(state: Clusters, overwrite
 @given(clusters(), st.booleans())
 def test_a_plan_that_was_carried_out_leaves_nothing_to_do(state: Clusters, overwrite: bool) -> None:
     source_topics, target_topics, source, target = state
-    plan = plan_takeover(source_topics, target_topics, source, target, overwrite=overwrite)
+    plan = plan_cluster_import(source_topics, target_topics, source, target, overwrite=overwrite)
     topics, after = carried_out(plan, target_topics, target)
-    again = plan_takeover(source_topics, topics, source, after, overwrite=overwrite)
+    again = plan_cluster_import(source_topics, topics, source, after, overwrite=overwrite)
     assert (again.create, again.grow, again.offsets) == ({}, {}, {})
     assert (again.differs, again.has_members) == (plan.differs, plan.has_members)
 
 
 def test_a_partition_that_will_not_be_there_is_left_out() -> None:
     rows = [CommittedOffset("gone", 0, 1), CommittedOffset("orders", 0, 1), CommittedOffset("orders", 7, 1)]
-    plan = plan_takeover({"orders": 2}, {}, {"g": rows}, {"g": CurrentGroup(0, False, {})}, overwrite=False)
+    plan = plan_cluster_import(
+        {"orders": 2}, {}, {"g": rows}, {"g": CurrentGroup(0, False, {})}, overwrite=False
+    )
     assert plan.homeless == {"g": [PartitionRef("gone", 0), PartitionRef("orders", 7)]}
     assert plan.offsets == {"g": [rows[1]]}

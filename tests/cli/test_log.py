@@ -147,7 +147,7 @@ def test_what_was_lost_is_named_as_everywhere_else(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     committed = OffsetAndMetadata(Offset(1), -1, "", 1)
     builder = BatchBuilder()
-    builder.append([OffsetCommitRecord(GroupId("größe\x1b日本"), "topic", 0, committed)])
+    builder.append_in_one_batch([OffsetCommitRecord(GroupId("größe\x1b日本"), "topic", 0, committed)])
     at = manager.end_offset(Partition(P))
     manager.append([Entry(Partition(P), at, builder.build(at, LeaderEpoch(0), 1)[0])], sync=False)
     manager.close()

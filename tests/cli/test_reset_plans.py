@@ -13,7 +13,7 @@ from coordinator.cli.errors import CommandError
 from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
-    PartitionFacts,
+    OffsetsByPartition,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -34,11 +34,11 @@ PLACES = st.builds(PartitionRef, st.sampled_from(["orders", "jobs"]), st.integer
 
 
 @st.composite
-def states(draw: st.DrawFn) -> tuple[list[PartitionRef], PartitionFacts]:
+def states(draw: st.DrawFn) -> tuple[list[PartitionRef], OffsetsByPartition]:
     """Partitions with a start before their end, something committed in all of them, and a place at some time."""
     places = draw(st.lists(PLACES, unique=True, min_size=1))
     bounds = {place: sorted([draw(OFFSETS), draw(OFFSETS)]) for place in places}
-    return places, PartitionFacts(
+    return places, OffsetsByPartition(
         committed={place: draw(OFFSETS) for place in places},
         starts={place: low for place, (low, _) in bounds.items()},
         ends={place: high for place, (_, high) in bounds.items()},
@@ -57,7 +57,7 @@ def strategies_for(draw: st.DrawFn, places: list[PartitionRef]) -> Strategy:
 
 @given(states(), st.data())
 def test_a_plan_has_every_partition_and_no_other(
-    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
+    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -66,7 +66,7 @@ def test_a_plan_has_every_partition_and_no_other(
 
 @given(states(), st.data())
 def test_a_plan_stays_between_start_and_end(
-    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
+    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -80,7 +80,7 @@ def test_a_plan_stays_between_start_and_end(
 
 @given(states(), st.data())
 def test_a_plan_from_its_own_file_is_itself(
-    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject
+    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     first = plan(data.draw(strategies_for(places)), places, facts)
@@ -89,23 +89,23 @@ def test_a_plan_from_its_own_file_is_itself(
 
 @given(states(), st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62))
 def test_shifts_add_up_where_nothing_is_in_the_way(
-    state: tuple[list[PartitionRef], PartitionFacts], first: int, second: int
+    state: tuple[list[PartitionRef], OffsetsByPartition], first: int, second: int
 ) -> None:
     places, facts = state
     assume(all(offset + min(first, first + second) >= 0 for offset in facts.committed.values()))
     once = plan(ShiftBy(first), places, facts, unchecked=True)
-    twice = plan(ShiftBy(second), places, PartitionFacts(committed=once), unchecked=True)
+    twice = plan(ShiftBy(second), places, OffsetsByPartition(committed=once), unchecked=True)
     assert twice == plan(ShiftBy(first + second), places, facts, unchecked=True)
 
 
 @given(states(), st.data(), st.booleans())
 def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
-    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject, unchecked: bool
+    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject, unchecked: bool
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
     wanted = required_facts(strategy, unchecked=unchecked)
-    only = PartitionFacts(
+    only = OffsetsByPartition(
         committed=facts.committed if Fact.COMMITTED in wanted else {},
         starts=facts.starts if Fact.START in wanted else {},
         ends=facts.ends if Fact.END in wanted else {},
@@ -118,13 +118,13 @@ def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
 @pytest.mark.parametrize("found", ["UNSUPPORTED_FOR_MESSAGE_FORMAT", -1])
 @given(state=states(), data=st.data())
 def test_without_a_fact_that_it_needs_nothing_is_planned(
-    state: tuple[list[PartitionRef], PartitionFacts], data: st.DataObject, found: str | int
+    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject, found: str | int
 ) -> None:
     places, facts = state
     blind_to: list[Strategy] = [ToEarliest(), ToLatest(), ToOffset(7), ShiftBy(1), ToTime(0)]
     strategy = data.draw(st.sampled_from(blind_to))
     unknown: Mapping[PartitionRef, int | str] = {**facts.ends, places[0]: found}
-    blind = PartitionFacts(committed={}, starts=unknown, ends=unknown, at_time=unknown)
+    blind = OffsetsByPartition(committed={}, starts=unknown, ends=unknown, at_time=unknown)
     with pytest.raises(CannotPlan, match=str(places[0]) if not isinstance(strategy, ShiftBy) else "shifted"):
         plan(strategy, places, blind)
 
@@ -195,7 +195,7 @@ def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
 
 def test_offsets_beyond_start_or_end_are_named() -> None:
     places = [PartitionRef("t", number) for number in range(4)]
-    facts = PartitionFacts(
+    facts = OffsetsByPartition(
         committed=dict.fromkeys(places, 50),
         starts=dict.fromkeys(places, 10),
         ends=dict(zip(places, (5_000, 100, 60, 50), strict=True)),

@@ -119,7 +119,7 @@ def shown_certificate(server: ssl.SSLContext, client: Security, host: str = "loc
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            with client.wrap_in_tls(
+            with client.wrap_in_tls_if_configured(
                 socket.create_connection(listener.getsockname(), timeout=120), host
             ) as secured:
                 secured.recv(1)

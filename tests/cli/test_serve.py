@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.app import ServingAddresses
-from coordinator.cli.serve import announce
+from coordinator.cli.serve import announce_on_terminal
 from coordinator.config import Address, Settings
 from coordinator.version import __version__
 from tests.cli.conftest import Command, runner
@@ -148,9 +148,9 @@ def test_a_node_says_where_it_is_and_what_to_try() -> None:
     there = Address("127.0.0.1", 9092)
     serving = ServingAddresses(there, Address("broker", 9092), "http://127.0.0.1:9308/metrics")
     pipe, terminal = io.StringIO(), Terminal()
-    announce(pipe, serving)
+    announce_on_terminal(pipe, serving)
     assert pipe.getvalue() == "", "who reads a pipe reads the log"
-    announce(terminal, serving)
+    announce_on_terminal(terminal, serving)
     printed = terminal.getvalue()
     assert "serves Kafka clients on 127.0.0.1:9092 (clients connect to broker:9092)" in printed
     assert "groups list --bootstrap 127.0.0.1:9092" in printed

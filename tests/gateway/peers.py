@@ -14,16 +14,16 @@ from coordinator.gateway.routing_types import (
     BROKER,
     COORDINATOR,
     HERE,
+    AwaitedResponseLost,
     Bytes,
     ClientSession,
-    NoResponseError,
     Route,
     Verdict,
 )
 from coordinator.gateway.session import Session
 from coordinator.runtime.io_thread import BlockingCallThread
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.headers import api_version_prefix
+from protocol.headers import pack_api_key_and_version
 
 OPAQUE, REWRITTEN, HEAD_REWRITTEN, ANSWERED, COORDINATED, GATED, SILENT, FILTERED = range(100, 108)
 QUESTION = 120
@@ -90,7 +90,7 @@ class TestRoutes:
             Route(FILTERED, VERSION, ask=self._filter, bytes_max=collected),
             Route(SILENT, VERSION, has_answer=lambda frame, _version: None if len(frame) < 20 else False),
         )
-        self.found = {api_version_prefix(each.api_key, each.version): each for each in routes}
+        self.found = {pack_api_key_and_version(each.api_key, each.version): each for each in routes}
 
     def find_unknown_version_route(self, api_key: int, version: int) -> Route | None:
         """Nothing else is offered."""
@@ -104,7 +104,7 @@ class TestRoutes:
         """Goes to the coordinator; about the answer the broker is asked, once all of it is there."""
         try:
             answered = await session.send_own_request(COORDINATOR, pack(">i", len(frame)) + frame)
-        except NoResponseError:
+        except AwaitedResponseLost:
             return Verdict(HERE, refused(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         assert await session.send_own_request(BROKER, request(QUESTION, -7, b"")) == answer(-7, b"")
         whole = rewrite_whole(None, answered)
@@ -158,7 +158,7 @@ class RecordedIO(session_io.SessionIO):
         """The oldest of these steps."""
         self.calls.popleft()()
 
-    def continue_reading(self) -> None:
+    def resume_wanted_reads(self) -> None:
         """The play looks by itself."""
 
     def end_after_violation(self, error: ProtocolError) -> None:

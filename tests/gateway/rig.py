@@ -163,14 +163,14 @@ class Rig:
         self.gateway = Gateway(self.config, loop, real_machine(), adopt=self._adopt, gate=self._gate)
         await self.broker.start()
         await self.coordinator.start(self._path)
-        self.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", self.broker.port)})
+        self.gateway.set_brokers_and_listen({BROKER_ID: Address("127.0.0.1", self.broker.port)})
         ours = OurNode(OUR_ID, Address("gateway.example", self.base + OURS_AT), self._path)
         self.gateway.set_our_nodes({OUR_ID: ours})
         self.gateway.start()
 
     async def client(self, node_id: int = BROKER_ID) -> Peer:
         """A client that has connected to the port of a broker, or of our node."""
-        port = self.gateway.ports[node_id]
+        port = self.gateway.ports_by_node_id[node_id]
         peer = Peer(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 20))
         self._clients.append(peer)
         return peer

@@ -92,7 +92,7 @@ class Played:
         self.read[group] += 1
         return {} if group in self.unknown else COMMITTED
 
-    async def probe_commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
+    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
         raise AssertionError("nothing is to be written to the cluster")
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, int]:
@@ -170,7 +170,7 @@ async def test_a_group_that_was_given_back_is_asked_for_again(played: Played) ->
     process = Process(played)
     await process.ask("g")
     await process.ask("h")
-    process.adoption.forget(["g"])
+    process.adoption.forget_given_back_groups(["g"])
     del played.here["g"]
     assert await process.ask("h") is True
     assert await process.ask("g") is NONE
@@ -235,18 +235,18 @@ async def test_groups_and_members_that_are_waited_for_are_counted(played: Played
     }
     for group in ("g", "h", "free"):
         await process.ask(group)
-    assert process.adoption.count_awaited_groups() == (2, 3)
+    assert process.adoption.count_wanted_groups_left_at_cluster() == (2, 3)
     process.now_ms = REFUSED_MS
     played.states["g"] = ClusterGroupState("classic", "Stable", 1)
     await process.ask("g")
-    assert process.adoption.count_awaited_groups() == (2, 1)
+    assert process.adoption.count_wanted_groups_left_at_cluster() == (2, 1)
     process.now_ms += WAITED_MS
-    assert process.adoption.count_awaited_groups() == (0, 0), "nobody has asked for so long"
+    assert process.adoption.count_wanted_groups_left_at_cluster() == (0, 0), "nobody has asked for so long"
     await process.ask("g")
     del played.states["g"]
     process.now_ms += REFUSED_MS
     await process.ask("g")
-    assert process.adoption.count_awaited_groups() == (0, 0), "it is here"
+    assert process.adoption.count_wanted_groups_left_at_cluster() == (0, 0), "it is here"
 
 
 async def test_of_very_many_refusals_only_the_oldest_are_forgotten(played: Played) -> None:
@@ -412,7 +412,7 @@ async def test_a_group_that_is_given_back_while_it_is_asked_about_is_asked_about
     played.here["g"] = {}
     played.may_answer.clear()
     assert await process.ask("g") is None
-    process.adoption.forget(["g"])
+    process.adoption.forget_given_back_groups(["g"])
     played.may_answer.set()
     await idle()
     del played.here["g"]

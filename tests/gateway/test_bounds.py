@@ -18,7 +18,7 @@ from coordinator.gateway.cluster_authorizer import (
     REMEMBERED_IN_ALL_MAX,
     REMEMBERED_MAX,
     CachedPermissionTotal,
-    PermissionCache,
+    ConnectionPermissionCache,
 )
 from coordinator.gateway.pipelines import ANSWERS_BYTES_MAX, REWRITTEN_AT_ONCE
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES, ClientSession
@@ -134,7 +134,7 @@ def decisions(count: int, length: int = 10) -> dict[Permission, ErrorCode]:
 
 
 def test_permissions_for_groups_with_long_names_are_not_remembered() -> None:
-    known = PermissionCache()
+    known = ConnectionPermissionCache()
     known.remember(decisions(10, REMEMBERED_NAME_MAX + 1), 1)
     assert not known.decisions
     known.remember(decisions(10, REMEMBERED_NAME_MAX), 1)
@@ -144,7 +144,7 @@ def test_permissions_for_groups_with_long_names_are_not_remembered() -> None:
 def test_all_connections_together_remember_a_bounded_number_of_permissions_and_each_some() -> None:
     in_all = CachedPermissionTotal()
     connections = [
-        PermissionCache(counted=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)
+        ConnectionPermissionCache(counted=in_all) for _ in range(2 * REMEMBERED_IN_ALL_MAX // REMEMBERED_MAX)
     ]
     for known in connections:
         known.remember(decisions(REMEMBERED_MAX), 1)
@@ -256,7 +256,7 @@ async def test_answers_that_name_ever_new_brokers_bind_a_bounded_number_of_ports
         ]
         assert sum(each is not None for each in moved) == DISCOVERED_MAX
         assert len(book.brokers) == 1 + DISCOVERED_MAX
-        rig.gateway.set_brokers(rig.gateway.book.brokers)
+        rig.gateway.set_brokers_and_listen(rig.gateway.book.brokers)
         assert book.register_and_translate_broker(ListedBroker(10_000, "127.0.0.1", 1, None)) is not None, (
             "the supervisor knows them now"
         )
@@ -273,8 +273,8 @@ async def test_a_broker_with_an_id_that_brokers_do_not_have_is_left_out(tmp_path
 
 async def test_a_broker_does_not_get_the_port_of_a_node_of_ours(tmp_path: Path, lines: LogLines) -> None:
     async with housed(tmp_path) as rig:
-        rig.gateway.set_brokers({OURS_AT: Address("127.0.0.1", rig.broker.port)})
-        assert OURS_AT not in rig.gateway.ports
+        rig.gateway.set_brokers_and_listen({OURS_AT: Address("127.0.0.1", rig.broker.port)})
+        assert OURS_AT not in rig.gateway.ports_by_node_id
         (line,) = lines.fields("cannot listen on the port of a broker")
         assert "is that of another node" in line["reason"]
 

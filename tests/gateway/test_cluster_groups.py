@@ -18,16 +18,16 @@ from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_groups import AT_A_TIME, LACKING, NOT_ASKED, ClusterGroupAnswerer
 from coordinator.gateway.offload import Offloader
 from coordinator.gateway.permission_gate import PermissionGate
-from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routes import ApiRoutes
 from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
+from coordinator.upstream.aiokafka_request import choose_version
 from coordinator.upstream.batched_group_requests import BatchedGroupRequester
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
-from coordinator.upstream.request import choose_version
 from protocol.apis import ApiKey, VersionRange
 from protocol.client_frames import decode_answer
 from protocol.errors import ErrorCode
@@ -245,7 +245,7 @@ class Play:
         self.groups: ClusterGroupAnswerer = groups if beside is None else beside.groups
         gate = PermissionGate(lambda _session: ALLOW_ALL, offloader, answer_absent=self.groups.answer)
         book = AddressBook(lambda _: None, lambda *_: None)
-        routes = PortRoutes(book, gate.handle_request, offloader, ours=True, message_bytes_max=1 << 20)
+        routes = ApiRoutes(book, gate.handle_request, offloader, ours=True, message_bytes_max=1 << 20)
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)
         self.located: list[tuple[Sequence[str], bool]] = []
@@ -391,7 +391,7 @@ async def test_a_deletion_of_a_client_that_is_gone_waits_for_no_answer_of_its_no
     await idle()
     (location,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(location[4:6], "big") == ApiKey.LOCATE_GROUPS
-    play.session.finish_gone_client_requests()
+    play.session.execute_gone_client_writes()
     (deletion,) = frames(play.io.pipelines[COORDINATOR])
     assert int.from_bytes(deletion[4:6], "big") == ApiKey.DELETE_GROUPS
     assert play.session.is_client_input_finished

@@ -13,7 +13,7 @@ from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.connector import Connector
 from coordinator.gateway.our_coordinator_client import FIND_COORDINATOR_VERSION, OurCoordinatorClient
-from coordinator.partitions import adoption
+from coordinator.partitions import group_adoption
 from coordinator.runtime.sockets import make_stream_socket
 from coordinator.upstream.adoption import (
     ROWS_AT_ONCE,
@@ -157,7 +157,7 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
         found, steps = at_once(parse_offsets_in_steps(node.got[0].offsets))
         assert found == [
-            adoption.AdoptedOffset(*place, each.offset, each.leader_epoch, each.metadata)
+            group_adoption.AdoptedOffset(*place, each.offset, each.leader_epoch, each.metadata)
             for place, each in offsets.all.items()
         ]
         assert steps >= len(offsets) // ITEMS_PER_SLICE

@@ -12,7 +12,7 @@ from coordinator.authorization.authorizer import ALLOW_ALL
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_authorizer import QUERIES_AT_ONCE, ClusterAuthorizers
 from coordinator.gateway.permission_gate import OF_MEMBERS, PermissionGate
-from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routes import ApiRoutes
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, TakeoverRequester
 from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise
@@ -174,7 +174,7 @@ def sent_on(frame: bytes, adopting: Adopting) -> bytes:
     gate = PermissionGate(lambda _session: ALLOW_ALL, AT_ONCE, adopting.adopt).handle_request
     book = AddressBook(lambda _: None, lambda *_: None)
     io = RecordedIO()
-    routes = PortRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
+    routes = ApiRoutes(book, gate, AT_ONCE, ours=True, message_bytes_max=1 << 20)
     Session(io, routes, 1 << 20).receive_from_client(memoryview(frame))
     return bytes(io.pipelines[COORDINATOR])
 
@@ -279,7 +279,7 @@ def frames(data: bytearray) -> list[bytes]:
 
 def test_of_many_groups_some_are_asked_about_at_a_time() -> None:
     groups = [f"group {number}" for number in range(5 * QUERIES_AT_ONCE)]
-    routes = PortRoutes(
+    routes = ApiRoutes(
         AddressBook(lambda _: None, lambda *_: None),
         PermissionGate(
             ClusterAuthorizers(lambda: 0, 1000, AT_ONCE).get_client_authorizer, AT_ONCE

@@ -187,7 +187,7 @@ async def test_a_node_that_is_still_being_connected_to_gets_the_requests_of_a_cl
 ) -> None:
     with accepting_late() as server:
         async with housed(tmp_path, gate=None) as rig:
-            address = Address("127.0.0.1", rig.gateway.ports[OUR_ID])
+            address = Address("127.0.0.1", rig.gateway.ports_by_node_id[OUR_ID])
             private = Address(*server.getsockname())
             rig.gateway.set_our_nodes({OUR_ID: OurNode(OUR_ID, address, private)})
             client = await rig.client(OUR_ID)

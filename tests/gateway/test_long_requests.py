@@ -14,7 +14,7 @@ from coordinator.gateway.cluster_authorizer import ClusterAuthorizers
 from coordinator.gateway.decode_slots import SLOTS
 from coordinator.gateway.offload import LONG_BYTES, Offloader
 from coordinator.gateway.permission_gate import Adopt, PermissionGate, adopt_nothing
-from coordinator.gateway.routes import PortRoutes
+from coordinator.gateway.routes import ApiRoutes
 from coordinator.gateway.routing_types import BROKER, COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from protocol.apis import ApiKey
@@ -60,7 +60,7 @@ class HandThread(ManualThread):
 class Client:
     """A session, and what it has sent."""
 
-    def __init__(self, routes: PortRoutes) -> None:
+    def __init__(self, routes: ApiRoutes) -> None:
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)
 
@@ -83,7 +83,7 @@ class Gate:
         self.takes_groups = adopt is adopt_nothing
         offloader = Offloader(lambda: self.thread)
         authorizers = ClusterAuthorizers(lambda: 0, 1_000, offloader)
-        self.routes = PortRoutes(
+        self.routes = ApiRoutes(
             AddressBook(lambda _: None, lambda *_: None),
             PermissionGate(authorizers.get_client_authorizer, offloader, adopt).handle_request,
             offloader,

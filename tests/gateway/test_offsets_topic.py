@@ -11,7 +11,7 @@ from kafka.errors import TopicAuthorizationFailedError
 
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.offsets_topic_read_guard import REFUSED, OffsetsTopicReadGuard
-from coordinator.gateway.routes import FORWARDED, PortRoutes
+from coordinator.gateway.routes import FORWARDED, ApiRoutes
 from coordinator.gateway.routing_types import BROKER
 from coordinator.gateway.session import Session
 from coordinator.telemetry.incidents import REMIND_MS
@@ -106,7 +106,7 @@ class Play:
         book = AddressBook(lambda _: None, lambda *_: None)
         book.offsets_topic_id = IDS[OFFSETS].bytes if knows_id else None
         topic = OffsetsTopicReadGuard(book, AT_ONCE, lambda: self.now_ms)
-        routes = PortRoutes(book, passes, AT_ONCE, ours=False, message_bytes_max=1 << 20, offsets_topic=topic)
+        routes = ApiRoutes(book, passes, AT_ONCE, ours=False, message_bytes_max=1 << 20, offsets_topic=topic)
         self.io = RecordedIO()
         self.session = Session(self.io, routes, 1 << 20)
         self.codec = find_message_codec(ApiKey.FETCH, version)

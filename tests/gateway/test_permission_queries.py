@@ -16,7 +16,7 @@ from coordinator.authorization.permissions import (
     group_permission,
     topic_permission,
 )
-from coordinator.gateway.cluster_authorizer import PermissionCache
+from coordinator.gateway.cluster_authorizer import ConnectionPermissionCache
 from coordinator.gateway.permission_queries import permission_queries
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -130,7 +130,7 @@ def decisions_of(permission: Permission, frame: bytes) -> Decisions:
 
 def remembered(decisions: Decisions) -> Decisions:
     """As many of these decisions as a connection remembers."""
-    cache = PermissionCache()
+    cache = ConnectionPermissionCache()
     cache.remember(decisions, 1)
     return {permission: decision for permission, (decision, _) in cache.decisions.items()}
 

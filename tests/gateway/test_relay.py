@@ -29,7 +29,7 @@ from protocol.kafka_python_messages import (
     ListOffsetsRequest,
     MetadataRequest,
     ProduceRequest,
-    find_message_classes,
+    find_request_and_response_classes,
 )
 from protocol.metadata_head import ListedBroker
 from protocol.newtypes import GroupId, MemberId
@@ -232,7 +232,7 @@ async def test_a_broker_that_does_not_read_stops_its_client(tmp_path: Path) -> N
 
 async def test_what_is_not_there_has_one_line_however_many_ask_for_it(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
-        rig.gateway.set_brokers({})
+        rig.gateway.set_brokers_and_listen({})
         rig.gateway.set_our_nodes({})
         with captured() as lines:
             for node_id in (BROKER_ID, OUR_ID) * 3:
@@ -241,7 +241,7 @@ async def test_what_is_not_there_has_one_line_however_many_ask_for_it(tmp_path: 
                     asked(ApiKey.HEARTBEAT, 3, HEARTBEAT) + asked(ApiKey.LIST_OFFSETS, 1, LIST_OFFSETS)
                 )
                 assert await client.ended()
-            rig.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", rig.broker.port)})
+            rig.gateway.set_brokers_and_listen({BROKER_ID: Address("127.0.0.1", rig.broker.port)})
             await rig.client(BROKER_ID)
             await eventually(lambda: lines.fields("can connect again"), "the line that it is back")
         wanted = [fields["wanted"] for fields in lines.fields(NOTHING)]
@@ -259,7 +259,7 @@ async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hear
         sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None))
         client.send(sent)
         await broker.frame()
-        message = sample(find_message_classes(ApiKey.METADATA)[1]._struct, 9)
+        message = sample(find_request_and_response_classes(ApiKey.METADATA)[1]._struct, 9)
         message["brokers"] = [
             {"node_id": 7, "host": "127.0.0.1", "port": rig.broker.port, "rack": None},
             {"node_id": BROKER_ID, "host": "elsewhere", "port": 1, "rack": None},
@@ -267,7 +267,7 @@ async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hear
         frame = frame_of(ApiKey.METADATA, message, 9)
         broker.send(frame[:4] + sent[8:12] + frame[8:])
         await client.frame()
-        assert rig.gateway.ports[7] == rig.base + 7
+        assert rig.gateway.ports_by_node_id[7] == rig.base + 7
         await rig.client(7)
         await rig.broker.peer()
         assert rig.gateway.book.brokers[BROKER_ID].host == "127.0.0.1", (
@@ -277,10 +277,10 @@ async def test_a_broker_that_an_answer_names_has_its_port_before_the_client_hear
 
 async def test_a_broker_that_is_gone_keeps_its_port_and_closes(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
-        rig.gateway.set_brokers({2: Address("127.0.0.1", rig.broker.port)})
+        rig.gateway.set_brokers_and_listen({2: Address("127.0.0.1", rig.broker.port)})
         gone = await rig.client(BROKER_ID)
         assert await gone.ended()
-        rig.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", rig.broker.port)})
+        rig.gateway.set_brokers_and_listen({BROKER_ID: Address("127.0.0.1", rig.broker.port)})
         back = await rig.client(BROKER_ID)
         broker = await rig.broker.peer()
         back.send(asked(ApiKey.FETCH, 4, FETCH))
@@ -299,7 +299,7 @@ async def test_our_node_finds_another_broker_where_one_is_down(tmp_path: Path) -
             unused.bind(("127.0.0.1", 0))
             down = Address("127.0.0.1", unused.getsockname()[1])
             up = Address("127.0.0.1", rig.broker.port)
-            rig.gateway.set_brokers({**dict.fromkeys(range(2, 10), down), BROKER_ID: up})
+            rig.gateway.set_brokers_and_listen({**dict.fromkeys(range(2, 10), down), BROKER_ID: up})
             client = await rig.client(OUR_ID)
             sent = asked(ApiKey.FETCH, 4, FETCH)
             client.send(sent)
@@ -310,7 +310,7 @@ async def test_a_broker_that_is_gone_is_counted_and_has_one_line_until_it_is_bac
     with captured() as lines:
         async with housed(tmp_path) as rig:
             address = Address("127.0.0.1", free_port_run(1))
-            rig.gateway.set_brokers({BROKER_ID: address})
+            rig.gateway.set_brokers_and_listen({BROKER_ID: address})
             for _ in range(3):
                 assert await (await rig.client()).ended()
             assert rig.gateway.counts.unreached == 3
@@ -345,7 +345,7 @@ async def test_no_port_is_bound_any_more_once_nobody_is_to_come(tmp_path: Path) 
             ListedBroker(BROKER_ID + 1, "127.0.0.1", rig.broker.port, None)
         )
         assert rig.gateway.book.brokers.keys() == {BROKER_ID, BROKER_ID + 1}
-        assert rig.gateway.ports == {}
+        assert rig.gateway.ports_by_node_id == {}
 
 
 async def test_who_asks_nothing_for_long_is_closed(tmp_path: Path) -> None:
@@ -374,9 +374,11 @@ async def test_who_speaks_another_protocol_is_told(tmp_path: Path) -> None:
 
 async def test_a_port_too_high_for_a_broker_is_no_reason_to_fail(tmp_path: Path) -> None:
     async with housed(tmp_path) as rig:
-        rig.gateway.set_brokers({BROKER_ID: Address("127.0.0.1", rig.broker.port), 60_000: Address("h", 1)})
-        assert set(rig.gateway.ports) == {BROKER_ID, OUR_ID}
-        assert rig.gateway.ports[OUR_ID] == rig.base + OURS_AT
+        rig.gateway.set_brokers_and_listen(
+            {BROKER_ID: Address("127.0.0.1", rig.broker.port), 60_000: Address("h", 1)}
+        )
+        assert set(rig.gateway.ports_by_node_id) == {BROKER_ID, OUR_ID}
+        assert rig.gateway.ports_by_node_id[OUR_ID] == rig.base + OURS_AT
 
 
 @pytest.mark.slow
@@ -386,7 +388,7 @@ async def test_of_many_connections_that_close_at_once_so_many_end_before_others_
 ) -> None:
     count = 2 * ENDS_AT_ONCE + 50
     async with housed(tmp_path, max_connections=count, max_connections_per_ip=count) as rig:
-        address = ("127.0.0.1", rig.gateway.ports[BROKER_ID])
+        address = ("127.0.0.1", rig.gateway.ports_by_node_id[BROKER_ID])
         clients = [socket.create_connection(address) for _ in range(count)]
         await eventually(lambda: len(rig.gateway.relays) == count, "all to be let in")
         await eventually(lambda: rig.broker.accepted == count, "their connections to the broker")

@@ -20,7 +20,7 @@ from coordinator.gateway.routes import FORWARDED
 from protocol.apis import ApiKey, ApiVersionRange, VersionRange
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.message_codecs import find_message_codec
 from protocol.produce_proxying import expects_response
 from tests.protocol.schemas import Values, sample, to_kafka_python, values
@@ -44,12 +44,12 @@ def new_book() -> AddressBook:
 def versions_of(api: ApiKey) -> range:
     """All that kafka-python has of the versions that pass."""
     have = FORWARDED[api]
-    return range(max(have.min, find_message_classes(api)[1].valid_versions[0]), have.max + 1)
+    return range(max(have.min, find_request_and_response_classes(api)[1].valid_versions[0]), have.max + 1)
 
 
 def frame_of(api: ApiKey, drawn: Values, version: int) -> bytes:
     """A response with these values, as a broker sends it."""
-    cls = find_message_classes(api)[1]
+    cls = find_request_and_response_classes(api)[1]
     codec = find_message_codec(api, version)
     body = codec.encode_response(to_kafka_python(cls, cls._struct, drawn, version))
     tags = b"\0" if has_flexible_response_header(api, codec.flexible) else b""
@@ -72,7 +72,7 @@ def rewritten_metadata(version: int, frame: bytes) -> bytes:
 
 def drawn_responses(api: ApiKey) -> st.SearchStrategy[tuple[int, Values]]:
     """A version, and values for it."""
-    struct = find_message_classes(api)[1]._struct
+    struct = find_request_and_response_classes(api)[1]._struct
     return st.sampled_from(list(versions_of(api))).flatmap(
         lambda version: st.tuples(st.just(version), values(struct, version))
     )
@@ -151,7 +151,7 @@ def test_a_new_leader_is_moved_whatever_its_name_and_its_port(
 
 
 def test_produce_with_a_new_leader_names_the_gateway() -> None:
-    struct = find_message_classes(ApiKey.PRODUCE)[1]._struct
+    struct = find_request_and_response_classes(ApiKey.PRODUCE)[1]._struct
     for version in range(10, 14):
         message = sample(struct, version)
         message["node_endpoints"] = [{"node_id": 3, "host": "secret", "port": 1, "rack": "r"}]
@@ -239,7 +239,7 @@ def test_offers_are_cut_to_what_passes_and_joined_by_what_is_answered_here() -> 
 
 
 def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
-    cls = find_message_classes(ApiKey.API_VERSIONS)[1]
+    cls = find_request_and_response_classes(ApiKey.API_VERSIONS)[1]
     message = sample(cls._struct, 4)
     message["error_code"] = 0
     kept = "transaction.version"
@@ -256,7 +256,7 @@ def test_features_of_groups_that_are_not_served_are_not_offered() -> None:
 
 
 def test_a_broker_too_old_for_the_version_says_so_in_version_0() -> None:
-    cls = find_message_classes(ApiKey.API_VERSIONS)[1]
+    cls = find_request_and_response_classes(ApiKey.API_VERSIONS)[1]
     message = {
         "error_code": int(ErrorCode.UNSUPPORTED_VERSION),
         "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 3}],
@@ -307,7 +307,7 @@ def test_nonsense_is_refused_and_does_no_other_harm(body: bytes, api: ApiKey, da
 def test_the_acks_of_a_produce_request_are_found_however_much_of_it_is_there(
     version: int, acks: int, transactional_id: str | None, client_id: str, data: st.DataObject
 ) -> None:
-    cls = find_message_classes(ApiKey.PRODUCE)[0]
+    cls = find_request_and_response_classes(ApiKey.PRODUCE)[0]
     codec = find_message_codec(ApiKey.PRODUCE, version)
     header = RequestHeader(ApiKey.PRODUCE, version, 1, client_id)
     head = encode_request_header(header, flexible=codec.flexible)

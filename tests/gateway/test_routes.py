@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.gateway import answers
 from coordinator.gateway.address_book import AddressBook
-from coordinator.gateway.routes import FORWARDED, PortRoutes
+from coordinator.gateway.routes import FORWARDED, ApiRoutes
 from protocol.apis import ApiKey
 from protocol.consumer_group_messages import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
-from protocol.headers import RequestHeader, api_version_prefix, encode_request_header
+from protocol.headers import RequestHeader, encode_request_header, pack_api_key_and_version
 from protocol.kafka_python_messages import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
@@ -45,10 +45,10 @@ NOT_OFFERED: Final = {
 }
 
 
-def routes(*, ours: bool) -> PortRoutes:
+def routes(*, ours: bool) -> ApiRoutes:
     """Of one kind of port, where all is allowed."""
     book = AddressBook(lambda _: None, lambda *_: None)
-    return PortRoutes(book, passes, AT_ONCE, ours=ours, message_bytes_max=MIB)
+    return ApiRoutes(book, passes, AT_ONCE, ours=ours, message_bytes_max=MIB)
 
 
 @pytest.mark.kafka
@@ -75,7 +75,8 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
     for offered in (port.offered.forwarded, port.offered.here):
         for key, versions in offered.items():
             assert all(
-                api_version_prefix(key, each) in port.found for each in range(versions.min, versions.max + 1)
+                pack_api_key_and_version(key, each) in port.found
+                for each in range(versions.min, versions.max + 1)
             ), key
 
 
@@ -83,15 +84,15 @@ def test_each_version_that_is_offered_has_a_way(ours: bool) -> None:
 @pytest.mark.parametrize("key", [*sorted(NOT_OFFERED), 30_001, 30_002, 30_003, 30_004])
 def test_what_is_not_offered_has_no_way_in(ours: bool, key: int) -> None:
     port = routes(ours=ours)
-    assert all(port.found.get(api_version_prefix(key, version)) is None for version in range(20))
+    assert all(port.found.get(pack_api_key_and_version(key, version)) is None for version in range(20))
     assert port.find_unknown_version_route(key, 0) is None
 
 
 def test_requests_of_groups_may_be_as_long_as_our_nodes_take_them() -> None:
     book = AddressBook(lambda _: None, lambda *_: None)
-    port = PortRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
+    port = ApiRoutes(book, passes, AT_ONCE, ours=True, message_bytes_max=100 * MIB)
     for api in answers.COORDINATED:
-        found = port.found[api_version_prefix(api.key, api.versions.max)]
+        found = port.found[pack_api_key_and_version(api.key, api.versions.max)]
         assert found.bytes_max == api.frame.frame_limit_bytes(100 * MIB)
 
 

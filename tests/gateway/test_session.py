@@ -21,7 +21,7 @@ from coordinator.gateway.session import Session
 from coordinator.runtime.promise import Promise
 from protocol.compiled_struct import copy_with_fields
 from protocol.errors import ErrorCode, FrameTooLarge, InvalidLength, ProtocolError, UnsupportedVersion
-from protocol.headers import api_version_prefix
+from protocol.headers import pack_api_key_and_version
 from protocol.non_kafka import NotKafka
 from tests.gateway.peers import (
     ANSWERED,
@@ -102,7 +102,7 @@ def test_what_a_client_has_sent_whole_before_it_is_gone_is_passed_on_in_order(
     taken = (ends[-1] if ends else 0) - len(playing.requests)
     whole = sum(end <= taken for end in ends)
     playing.requests.clear()
-    playing.session.finish_gone_client_requests()
+    playing.session.execute_gone_client_writes()
     playing.run()
     assert playing.io.error is None
     assert not playing.io.has_failed
@@ -128,7 +128,7 @@ def test_requests_behind_a_parked_one_are_passed_on_once_their_client_is_gone() 
     filtered = request(FILTERED, 2, b"")
     session.receive_from_client(memoryview(parked + filtered + request(COORDINATED, 3, b"")))
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered, "the third waits for the second's answer"
-    session.finish_gone_client_requests()
+    session.execute_gone_client_writes()
     assert session.is_client_input_finished
     assert bytes(io.pipelines[COORDINATOR]) == parked + filtered + request(COORDINATED, 3, b"")
 
@@ -186,7 +186,7 @@ def test_an_answer_that_comes_too_early_stops_its_pipeline_until_its_turn() -> N
 def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     io = RecordedIO()
     routes = TestRoutes()
-    coordinated = api_version_prefix(COORDINATED, VERSION)
+    coordinated = pack_api_key_and_version(COORDINATED, VERSION)
     routes.found[coordinated] = copy_with_fields(
         routes.found[coordinated], refusal=lambda _, error: refused(error)
     )
@@ -252,7 +252,7 @@ def test_an_answer_that_is_to_be_rewritten_has_a_bound() -> None:
 
 def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there_again() -> None:
     io, routes = RecordedIO(), TestRoutes()
-    coordinated = api_version_prefix(COORDINATED, VERSION)
+    coordinated = pack_api_key_and_version(COORDINATED, VERSION)
     routes.found[coordinated] = copy_with_fields(
         routes.found[coordinated], refusal=lambda _, error: refused(error)
     )
@@ -294,7 +294,7 @@ def test_a_fault_in_what_comes_after_a_wait_is_no_fault_of_those_who_ended_it() 
         await promises[0]
         raise KeyError("not foreseen")
 
-    routes.found[api_version_prefix(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
+    routes.found[pack_api_key_and_version(GATED, VERSION)] = Route(GATED, VERSION, ask=ask, bytes_max=100)
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(GATED, 1, b"")))
     promises[0].resolve(1)

@@ -20,7 +20,7 @@ from protocol.kafka_python_messages import (
     FetchRequest,
     ListOffsetsRequest,
     MetadataRequest,
-    find_message_classes,
+    find_request_and_response_classes,
 )
 from tests.gateway.rig import BROKER_ID, OUR_ID, Peer, Rig, asked, housed
 from tests.gateway.test_relay import HEARTBEAT, MIB
@@ -61,7 +61,9 @@ async def test_large_answers_and_requests_pass_through_tls(
 ) -> None:
     certificate, key = shown
     async with housed(tmp_path, certificate=certificate, key=key, request_bytes_max=100 * MIB) as rig:
-        client = await connect(rig, rig.gateway.ports[BROKER_ID], trusting(authority), "a.kafka.example")
+        client = await connect(
+            rig, rig.gateway.ports_by_node_id[BROKER_ID], trusting(authority), "a.kafka.example"
+        )
         broker = await rig.broker.peer()
         head = asked(ApiKey.LIST_OFFSETS, 1, ListOffsetsRequest(version=1, topics=[]))[4:]
         body = bytes(range(256)) * 4096 * 8
@@ -102,7 +104,7 @@ async def test_one_port_serves_all_nodes_by_their_names(
     (port,) = free_ports(1)
     sni: dict[str, Any] = {"sni_pattern": PATTERN, "sni_port": port, "certificate": certificate, "key": key}
     async with housed(tmp_path, **sni) as rig:
-        assert set(rig.gateway.ports.values()) == {port}
+        assert set(rig.gateway.ports_by_node_id.values()) == {port}
         context = trusting(authority)
         broker_client = await connect(rig, port, context, PATTERN.replace("{id}", str(BROKER_ID)))
         answer = await broker_client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
@@ -111,7 +113,7 @@ async def test_one_port_serves_all_nodes_by_their_names(
         sent = asked(ApiKey.METADATA, 9, MetadataRequest(topics=None), 5)
         broker_client.send(sent)
         await broker.frame()
-        message = sample(find_message_classes(ApiKey.METADATA)[1]._struct, 9)
+        message = sample(find_request_and_response_classes(ApiKey.METADATA)[1]._struct, 9)
         message["brokers"] = [{"node_id": 7, "host": "real", "port": 1, "rack": None}]
         frame = frame_of(ApiKey.METADATA, message, 9)
         broker.send(frame[:4] + sent[8:12] + frame[8:])
@@ -143,7 +145,7 @@ async def test_brokers_are_believed_by_their_certificate(tmp_path: Path, authori
     context.load_cert_chain(certificate, key)
     async with housed(tmp_path, upstream_tls=True, upstream_ca=authority.certificate) as rig:
         await rig.broker.speak_tls(context)
-        rig.gateway.set_brokers({BROKER_ID: Address("localhost", rig.broker.port)})
+        rig.gateway.set_brokers_and_listen({BROKER_ID: Address("localhost", rig.broker.port)})
         client = await rig.client()
         broker = await rig.broker.peer()
         sent = asked(ApiKey.FETCH, 4, FETCH)
@@ -165,7 +167,7 @@ async def test_a_broker_with_another_name_is_not_believed_unless_names_do_not_co
     chosen: dict[str, Any] = {"upstream_ca": authority.certificate, "upstream_names_checked": names_checked}
     async with housed(tmp_path, upstream_tls=True, **chosen) as rig:
         await rig.broker.speak_tls(context)
-        rig.gateway.set_brokers({BROKER_ID: Address("localhost", rig.broker.port)})
+        rig.gateway.set_brokers_and_listen({BROKER_ID: Address("localhost", rig.broker.port)})
         client = await rig.client()
         if names_checked:
             assert await client.ended()
@@ -195,9 +197,9 @@ async def test_clients_that_are_gone_before_they_are_let_in_leave_their_places(
     certificate, key = shown
     async with housed(tmp_path, certificate=certificate, key=key, max_connections=2) as rig:
         for _ in range(3):
-            with socket.create_connection(("127.0.0.1", rig.gateway.ports[BROKER_ID])) as gone:
+            with socket.create_connection(("127.0.0.1", rig.gateway.ports_by_node_id[BROKER_ID])) as gone:
                 gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))  # a reset
-        port = rig.gateway.ports[BROKER_ID]
+        port = rig.gateway.ports_by_node_id[BROKER_ID]
         client = await connect(rig, port, trusting(authority), "a.kafka.example")
         answer = await client.ask(ApiKey.HEARTBEAT, 3, HEARTBEAT)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR

@@ -15,7 +15,7 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.metadata import NO_MEMBERS, NO_PENDING_MEMBERS, NO_STATIC_MEMBERS
 from coordinator.groups.classic.replay import rebuild_last_record_value
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.config import GroupConfig, GroupEnvironment
+from coordinator.groups.config import GroupCoordinatorConfig, GroupEnvironment
 from coordinator.groups.outcome import Instant, Reply
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.partitions.manager import GroupMetadataManager
@@ -257,7 +257,7 @@ class Cluster:
         self.timers = FakeTimers(self.clock)
         self.log = MemoryLog()
         suffixes = count(1)
-        self.env = GroupEnvironment(GroupConfig(**config), lambda: f"{next(suffixes):036d}")
+        self.env = GroupEnvironment(GroupCoordinatorConfig(**config), lambda: f"{next(suffixes):036d}")
         self.manager = GroupMetadataManager(
             self.env,
             self.clock,

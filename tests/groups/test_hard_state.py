@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.groups.classic import membership
+from coordinator.groups.classic import heartbeat_and_leave
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.replay import rebuild_last_record_value
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.offsets import expiry
+from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
@@ -127,7 +127,7 @@ def test_a_heartbeat_comes_to_an_answer_and_nothing_else(
     cluster = Cluster()
     (member,) = cluster.stable_group(1)
     request = HeartbeatRequest(GroupId("g"), generation, MemberId(member_id or member), None)
-    outcome = membership.heartbeat(cluster.group(), request, cluster.clock.mono_ms())
+    outcome = heartbeat_and_leave.heartbeat(cluster.group(), request, cluster.clock.mono_ms())
     assert facts(outcome) == nothing_but(answer)
 
 
@@ -138,16 +138,16 @@ def test_what_all_heartbeats_share_stays_empty() -> None:
         assert cluster.heartbeat(member, 1) is ErrorCode.NONE
     cluster.member()
     assert cluster.heartbeat(member, 1) is ErrorCode.REBALANCE_IN_PROGRESS
-    for shared in (membership._ALIVE, membership._REJOIN):
+    for shared in (heartbeat_and_leave._ALIVE, heartbeat_and_leave._REJOIN):
         assert facts(shared) == nothing_but(shared.answer)
 
 
 def test_a_group_with_members_is_not_deleted() -> None:
     cluster = Cluster()
     cluster.stable_group(1)
-    assert facts(expiry.plan_group_deletion(cluster.group(), cluster.kept().offsets)) == nothing_but(
-        ErrorCode.NON_EMPTY_GROUP
-    )
+    assert facts(
+        expiry_and_deletion.plan_group_deletion(cluster.group(), cluster.kept().offsets)
+    ) == nothing_but(ErrorCode.NON_EMPTY_GROUP)
 
 
 def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None:
@@ -156,7 +156,7 @@ def test_the_tombstone_of_a_deleted_group_follows_those_of_its_offsets() -> None
     cluster.commit(1, member_id=member, generation=1)
     cluster.leave(member)
     answer, records, replies, names, independent, _ = facts(
-        expiry.plan_group_deletion(cluster.group(), cluster.kept().offsets)
+        expiry_and_deletion.plan_group_deletion(cluster.group(), cluster.kept().offsets)
     )
     assert (answer, replies, names, independent) == (ErrorCode.NONE, [], [], True)
     assert records == [

@@ -17,7 +17,7 @@ from coordinator.catalogue.file import CatalogueFile
 from coordinator.catalogue.startup_checks import STAGING, adapt_settings_to_data
 from coordinator.config import Settings
 from coordinator.host_resources import real_machine
-from coordinator.importer.source import read_broker_directories
+from coordinator.importer.broker_directories import read_broker_directories
 from coordinator.importer.survey import survey_partitions
 from coordinator.importer.target import DirectoryIdentity, ImportResult, import_data_directory
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
@@ -69,7 +69,7 @@ def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS)
         ]
         records.append(UnknownRecord(3, b"\0\3\0\1x", b"\0\0"))
         builder = BatchBuilder()
-        builder.append(records)
+        builder.append_in_one_batch(records)
         manager.append(
             [Entry(Partition(partition), Offset(0), builder.build(Offset(0), LeaderEpoch(0), 1 << 42)[0])],
             sync=False,
@@ -363,7 +363,7 @@ def test_a_start_that_the_broker_noted_comes_along(tmp_path: Path) -> None:
         assert f"imported {groups} groups, {3 * groups} offsets" in done.stdout
         assert read_offsets(fs, data_dir / LOG_START_FILE) == {(OFFSETS_TOPIC, Partition(0)): offset}
         manager = LogManager.open(data_dir, LogSettings(), fs)
-        assert manager.log(Partition(0)).start_offset == offset
+        assert manager.get_or_create_log(Partition(0)).start_offset == offset
         manager.close()
 
 

@@ -4,7 +4,7 @@
 import uuid
 from collections.abc import Mapping
 
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from tests.support import raw
 
 

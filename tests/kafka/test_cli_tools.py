@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from tests.cli.conftest import consuming, runner
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.java_shell import JavaShell

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import confluent_kafka
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from tests.clients.group import ALL, Group
 from tests.clients.member import CLIENTS, MemberOptions
 from tests.kafka.java_shell import JavaShell

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import confluent_kafka
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from tests.kafka.broker import KafkaBroker
 from tests.kafka.declared import declared_topic
 from tests.kafka.java_shell import JavaShell, Ran

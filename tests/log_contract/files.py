@@ -142,7 +142,7 @@ class ShareLog(FileLog):
     async def release(self, partition: Partition) -> SegmentPosition | None:
         """Close a partition, and note where it ends, as a supervisor does."""
         position = await super().release(partition)
-        self.shared.note_release(partition, position)
+        self.shared.save_release_position(partition, position)
         return position
 
 
@@ -186,6 +186,8 @@ class ShareSubject(FileSubject):
     async def restart(self) -> GroupLog:
         """End the node, settle what it has left, and start another one."""
         await self.log.close()
-        self._directory.replay_node_journal(self._nodes, [Partition(number) for number in range(5)])
+        self._directory.replay_and_remove_node_journal(
+            self._nodes, [Partition(number) for number in range(5)]
+        )
         self.log = self.watched(self.open())
         return self.log

@@ -48,7 +48,7 @@ async def take_over(log: GroupLog, partition: Partition, leader_epoch: int) -> t
     """Claim and read a partition until the log lets it, as a leader does; returns what is in it, and a writer."""
     while True:
         try:
-            await log.wait_for_log_repair(partition)
+            await log.repair_log_or_wait(partition)
             claim = await log.claim(partition, LeaderEpoch(leader_epoch))
             return values(await records_of(claim)), claim.open_writer()
         except LogUnavailable:
@@ -163,7 +163,7 @@ async def test_records_of_kinds_that_are_unknown_here_are_kept(subject: Subject)
         UnknownRecord(key_version=0x7FFF, key=b"\x7f\xff what is this", value=b"\x00\x09 value"),
         UnknownRecord(key_version=0x63, key=b"\x00\x63", value=None),
     ]
-    builder.append([strangers[0], offset(1), strangers[1]])
+    builder.append_in_one_batch([strangers[0], offset(1), strangers[1]])
     (batch,) = builder.build(Offset(0), LeaderEpoch(3), WALL_START_MS)
     await subject.plant(Partition(0), batch)
     writer = await lead(subject.log, Partition(0), 4)
@@ -251,7 +251,7 @@ async def test_after_a_failure_exactly_what_was_acknowledged_is_there_or_what_fa
     await append(writer, 1, 2)
     subject.fail_next(Partition(0), kept=kept)
     assert (await append(writer, 3)).error is not None
-    await subject.log.wait_for_log_repair(Partition(0))
+    await subject.log.repair_log_or_wait(Partition(0))
     found = await read_values(subject.log, Partition(0))
     assert found == [1, 2] or (kept and found == [1, 2, 3])
     again = await lead(subject.log, Partition(0))
@@ -273,7 +273,7 @@ async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed
     subject.fail_next(Partition(0), kept=False)
     ticket = writer.append([offset(1)])
     await wait_for_ticket_end(ticket)
-    await subject.log.wait_for_log_repair(Partition(0))
+    await subject.log.repair_log_or_wait(Partition(0))
     assert seen == [([writer], True)], "a writer that had appended nothing has lost nothing"
     assert (await append(idle, 5)).is_durable
 
@@ -290,7 +290,7 @@ async def test_a_partition_in_which_nothing_failed_tells_the_truth(subject: Subj
     assert (other in named) == (ticket.error is not None)
     if subject.fails_apart:
         assert ticket.is_durable
-    await subject.log.wait_for_log_repair(Partition(1))
+    await subject.log.repair_log_or_wait(Partition(1))
     assert await read_values(subject.log, Partition(1)) == ([1, 3] if ticket.is_durable else [1])
 
 
@@ -301,7 +301,7 @@ async def test_what_broke_down_can_be_claimed_once_it_is_available(subject: Subj
     assert (await append(writer, 2)).error is not None
     with pytest.raises(LogUnavailable):
         await subject.log.claim(Partition(0), LeaderEpoch(0))
-    available = asyncio.create_task(subject.log.wait_for_log_repair(Partition(0)))
+    available = asyncio.create_task(subject.log.repair_log_or_wait(Partition(0)))
     await idle()
     assert not available.done()
     subject.mend(Partition(0))
@@ -324,7 +324,7 @@ async def test_a_claim_from_before_a_failure_gives_no_writer(subject: Subject) -
     with pytest.raises(LogUnavailable):
         claim.open_writer()
     subject.mend(Partition(1))
-    await subject.log.wait_for_log_repair(Partition(0))
+    await subject.log.repair_log_or_wait(Partition(0))
     with pytest.raises(LogUnavailable):
         claim.open_writer()  # what was read of it may not be what is there
 

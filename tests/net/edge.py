@@ -16,9 +16,9 @@ from coordinator.api.table import Capabilities
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
-from coordinator.groups.config import GroupConfig, GroupEnvironment
+from coordinator.groups.config import GroupCoordinatorConfig, GroupEnvironment
 from coordinator.net.connection import Connection
-from coordinator.net.connection_limits import Admission
+from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.net.server import Server
@@ -216,7 +216,7 @@ class Edge:
         self.flush_by_itself = flush_by_itself
         suffixes = count(1)
         self.manager = GroupMetadataManager(
-            GroupEnvironment(GroupConfig(**config), lambda: f"{next(suffixes):036d}"),
+            GroupEnvironment(GroupCoordinatorConfig(**config), lambda: f"{next(suffixes):036d}"),
             self.clock,
             self.timers,
             self.stats,
@@ -255,7 +255,7 @@ class Edge:
             self.node,
             capabilities,
             self.stats,
-            Admission(total_max, per_address_max),
+            ConnectionQuotas(total_max, per_address_max),
             self.budget,
             request_bytes_max=request_bytes_max,
             queued_bytes_max=queued_bytes_max,
@@ -266,7 +266,7 @@ class Edge:
 
     def _failed(self, writers: list[FileLogWriter], error: LogError) -> None:
         self.writer = self.committer.new_writer(Partition(0), self.writer.next_offset, LeaderEpoch(0))
-        self.server.fail_lost_appends()
+        self.server.refuse_replies_of_lost_appends()
 
     def _create_topics(self) -> None:
         store = self.node.catalogue_store
@@ -283,7 +283,7 @@ class Edge:
 
         def edit(draft: Draft) -> None:
             for name, configs in topics.items():
-                draft.configure(name, configs)
+                draft.replace_configs(name, configs)
 
         self.node.catalogue_store.submit_edit_with_callback(edit, lambda _outcome: None)
         self.thread.run_all()

@@ -361,11 +361,11 @@ async def test_a_connection_keeps_its_place_until_all_is_carried_out(tmp_path: P
     client.send(*[requests.commit("g", {0: offset}) for offset in range(100)])
     client.transport.closed = True
     client.transport.lost(None)
-    assert edge.server.has_unfinished_work
+    assert edge.server.has_unparked_work
     refused = edge.connect()
     assert refused.transport.aborted
     await settle()
-    assert not edge.server.has_unfinished_work
+    assert not edge.server.has_unparked_work
     assert not edge.connect().transport.aborted
 
 

@@ -10,7 +10,11 @@ import pytest
 from protocol.apis import ApiKey
 from protocol.consumer_group_messages import ConsumerGroupHeartbeatRequest
 from protocol.errors import ErrorCode
-from protocol.kafka_python_messages import ApiVersionsRequest, DescribeConfigsRequest, find_message_classes
+from protocol.kafka_python_messages import (
+    ApiVersionsRequest,
+    DescribeConfigsRequest,
+    find_request_and_response_classes,
+)
 from tests.support.raw import RawConnection, commit_offsets, create_topic
 from tests.support.service import Service, serving
 
@@ -44,7 +48,7 @@ class Asking:
         self.api = api
         self.version = version
         self.topic_id = topic_id
-        self.cls = find_message_classes(api)[0]
+        self.cls = find_request_and_response_classes(api)[0]
         self.name = f"{api.name.lower()}-{version}"
 
     def topic(self, name: str = "name", *, ids_from: int) -> dict[str, Any]:
@@ -59,7 +63,7 @@ Build = Callable[[Asking], Any]
 
 def joined(asking: Asking) -> tuple[str, int]:
     """Become the member of a new group; returns member id and generation."""
-    request = find_message_classes(ApiKey.JOIN_GROUP)[0]
+    request = find_request_and_response_classes(ApiKey.JOIN_GROUP)[0]
     protocol = request.JoinGroupRequestProtocol(name="range", metadata=b"")
     with RawConnection(asking.service.bootstrap) as connection:
         answer = connection.call(
@@ -351,7 +355,7 @@ def test_many_offsets_are_kept_and_shown_in_every_version(service: Service, meta
 
 
 def wide_commit(named: dict[str, Any], offsets: dict[int, int], version: int, metadata: str) -> Any:
-    cls = find_message_classes(ApiKey.OFFSET_COMMIT)[0]
+    cls = find_request_and_response_classes(ApiKey.OFFSET_COMMIT)[0]
     kind = cls.OffsetCommitRequestTopic
     partitions = [
         kind.OffsetCommitRequestPartition(
@@ -373,7 +377,7 @@ def wide_commit(named: dict[str, Any], offsets: dict[int, int], version: int, me
 
 def wide_fetch(service: Service, version: int, topic_id: UUID) -> dict[int, tuple[int, str, int]]:
     """Offset, metadata and leader epoch of each partition of the wide topic, and of one more."""
-    cls = find_message_classes(ApiKey.OFFSET_FETCH)[0]
+    cls = find_request_and_response_classes(ApiKey.OFFSET_FETCH)[0]
     indexes = list(range(WIDE_PARTITIONS + 1))
     with RawConnection(service.bootstrap) as connection:
         if version < 8:
@@ -397,7 +401,7 @@ def wide_fetch(service: Service, version: int, topic_id: UUID) -> dict[int, tupl
 
 
 def id_of_topic(service: Service, name: str = TOPIC) -> UUID:
-    request = find_message_classes(ApiKey.METADATA)[0]
+    request = find_request_and_response_classes(ApiKey.METADATA)[0]
     with RawConnection(service.bootstrap) as connection:
         wanted = request(topics=[request.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         (topic,) = connection.call(wanted, 12).topics

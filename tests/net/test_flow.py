@@ -105,7 +105,7 @@ async def test_many_long_answers_that_wait_for_the_disk_are_bounded(edge: Edge) 
     writer.send(requests.commit("big", {0: 1}))
     client.send(*fetches())  # none of it may be answered before the flush
     await settle()
-    assert client.connection.has_unfinished_work
+    assert client.connection.has_unparked_work
     assert owed_bytes(client) < 2 * MIB + answer_bytes
     answered: list[int] = []
     edge.flush()

@@ -15,11 +15,11 @@ from uuid import UUID
 import pytest
 
 import protocol.compiled_struct
-from coordinator.api import fetch_answers, metadata
+from coordinator.api import fetch_partition_results, metadata
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.compiled_struct import FieldsValue, fields_as_dict
-from protocol.headers import api_version_prefix, decode_request_header
+from protocol.headers import decode_request_header, pack_api_key_and_version
 from protocol.message_codecs import find_message_codec
 from tests.net import requests
 from tests.net.edge import Edge, settle
@@ -100,7 +100,7 @@ def as_new(cached: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 
 
 async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None:
-    fetch_answers.make_empty_result.cache_clear()
+    fetch_partition_results.make_empty_result.cache_clear()
     metadata._partition.cache_clear()
     await everything_asked(edge)
 
@@ -111,7 +111,7 @@ async def test_answers_that_are_shared_are_as_they_were_made(edge: Edge) -> None
         kept, new = as_new(metadata._partition, INDEX, leader, version)
         assert kept == new
     for version in range(SUPPORTED[ApiKey.FETCH].min, SUPPORTED[ApiKey.FETCH].max + 1):
-        kept, new = as_new(fetch_answers.make_empty_result, INDEX, OFFSET, version, committed=False)
+        kept, new = as_new(fetch_partition_results.make_empty_result, INDEX, OFFSET, version, committed=False)
         assert kept == new
 
 
@@ -126,7 +126,7 @@ async def test_requests_that_are_shared_are_as_they_were_read(edge: Edge) -> Non
     repeated = {
         request
         for request in requests.EVERY_REQUEST
-        if edge.server.routes[api_version_prefix(*request)].repeats
+        if edge.server.routes[pack_api_key_and_version(*request)].repeats
     }
     assert seen == repeated
     assert {request.api for request in repeated} == {ApiKey.HEARTBEAT, ApiKey.OFFSET_FETCH}

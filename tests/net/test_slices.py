@@ -10,9 +10,9 @@ import pytest
 
 from coordinator.api import slices
 from coordinator.api.table import Capabilities
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from coordinator.catalogue.topics import Draft
-from coordinator.node import EndOffset, EndsByTopic, Partitions
+from coordinator.node import CommittedEndOffset, EndsByTopic, Partitions
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -527,7 +527,7 @@ async def test_a_full_transport_gets_no_more_pieces_and_the_rest_later(tmp_path:
     client = await long_answer_unread(edge)
     unsent = client.connection._unsent
     assert client.transport.unsent_bytes < WRITE_BUFFER_MAX + PIECE_BYTES < unsent.answers_bytes
-    assert client.connection.has_unfinished_work
+    assert client.connection.has_unparked_work
     assert not client.connection.is_idle
     assert client.connection.bytes_not_yet_sent == edge.budget.total_bytes
     client.transport.drain()
@@ -662,7 +662,7 @@ async def test_an_end_that_a_failed_flush_has_lost_is_not_told_once_other_nodes_
     await settle()
     (told,) = neighbour.asked
     edge.fail_flush()
-    told({requests.OTHER_TOPIC: {0: EndOffset(Offset(3), 0)}})
+    told({requests.OTHER_TOPIC: {0: CommittedEndOffset(Offset(3), 0)}})
     await settle()
     (frame,) = client.answers()
     answer = requests.answer(ApiKey.LIST_OFFSETS, 5, frame)

@@ -10,7 +10,7 @@ import pytest
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.offsets.expiry import plan_offset_expiry
+from coordinator.groups.offsets.expiry_and_deletion import plan_offset_expiry
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS

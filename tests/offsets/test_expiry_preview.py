@@ -5,7 +5,7 @@ import pytest
 
 from coordinator.jobs.expiry_preview import (
     ROWS_MAX,
-    ExpiringTopic,
+    ExpiringGroupTopic,
     ExpiryPreview,
     add_groups_to_preview,
     merge_into_first_preview,
@@ -60,10 +60,10 @@ def test_the_rows() -> None:
         cluster.shard.groups.values(), ExpiryPreview(now_ms, 7 * DAY_MS, RETENTION_MS)
     )
     first = WALL_START_MS + RETENTION_MS
-    assert ExpiringTopic("simple-1", "Empty", "u", 1, first + DAY_MS, first + DAY_MS) in preview.rows
-    assert ExpiringTopic("own", "Empty", "t", 1, first + DAY_MS, first + DAY_MS) in preview.rows
+    assert ExpiringGroupTopic("simple-1", "Empty", "u", 1, first + DAY_MS, first + DAY_MS) in preview.rows
+    assert ExpiringGroupTopic("own", "Empty", "t", 1, first + DAY_MS, first + DAY_MS) in preview.rows
     left = [row for row in preview.rows if row.group == "left"]
-    assert left == [ExpiringTopic("left", "Empty", "t", 1, now_ms + RETENTION_MS, now_ms + RETENTION_MS)]
+    assert left == [ExpiringGroupTopic("left", "Empty", "t", 1, now_ms + RETENTION_MS, now_ms + RETENTION_MS)]
     stable = [row.topic for row in preview.rows if row.group == "stable"]
     assert stable == ["u"], "what is consumed does not expire"
     assert preview.due == 0

@@ -149,7 +149,7 @@ class SmallLog:
         self.cluster = cluster
 
     def append(self, records: list[object]) -> DurabilityTicket:
-        BatchBuilder(self.bytes_max).append(records)  # type: ignore[arg-type]
+        BatchBuilder(self.bytes_max).append_in_one_batch(records)  # type: ignore[arg-type]
         return self.cluster.log.append(records)  # type: ignore[arg-type]
 
     def append_offsets(self, commits: list[object]) -> DurabilityTicket:

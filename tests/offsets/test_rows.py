@@ -4,7 +4,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.groups.config import GroupConfig
+from coordinator.groups.config import GroupCoordinatorConfig
 from coordinator.groups.offsets.commits import (
     NO_RETENTION_TIME,
     ROWS_FROM,
@@ -63,7 +63,7 @@ def written(commits: TopicOffsetCommits) -> list[bytes]:
 def test_rows_are_stored_as_one_by_one_or_not_at_all(rows: list[tuple[int, int, int]]) -> None:
     now = Instant(0, NOW)
     commits, answers, missing = prepare_topic_commit(
-        GroupConfig(), GROUP, "orders", PARTITIONS, topic_of(rows), NO_RETENTION_TIME, now
+        GroupCoordinatorConfig(), GROUP, "orders", PARTITIONS, topic_of(rows), NO_RETENTION_TIME, now
     )
     as_rows = prepare_rows_commit(GROUP, "orders", PARTITIONS, came_as(rows), now)
     if missing or len(commits.values) < len(rows):

@@ -12,8 +12,8 @@ from coordinator.api import private
 from coordinator.api.private import adopt_group, close_group, give_back_group, locate_groups
 from coordinator.api.private.close_group import CloseGroupStep
 from coordinator.api.table import Capabilities, load_declared_apis
-from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
-from coordinator.partitions.adoption import (
+from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
+from coordinator.partitions.group_adoption import (
     AT_ONCE,
     CLOSED_MS,
     CONFIRMED_ABSENT_MS,
@@ -718,7 +718,7 @@ async def expire(gateway: Gateway) -> list[GroupId]:
     told: list[GroupId] = []
     adoptions = gateway.adoptions
     adoptions.on_given_back = told.append
-    await delete_expired_marks(manager, adoptions, clock)
+    await delete_expired_ownership_marks(manager, adoptions, clock)
     return told
 
 

@@ -49,7 +49,7 @@ class Led:
 
     def _failed(self, writers: Sequence[LogWriter], error: LogError) -> None:
         """Do as App does."""
-        self.edge.server.fail_lost_appends()
+        self.edge.server.refuse_replies_of_lost_appends()
         self.leadership.reload_after_lost_appends(writers, error)
 
     async def lead(self, leader_epoch: int = 0) -> None:

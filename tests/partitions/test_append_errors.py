@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.partitions.append_errors import get_append_error_code, get_client_error_code
+from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import Partition
-from storage.errors import CorruptLog, RecordTooLarge, StorageError, StorageFailed, StorageFull
+from storage.errors import CorruptLog, LogNotWritable, RecordTooLarge, StorageError, StorageFull
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node
 from tests.partitions.running import commit_error as error_of
@@ -47,14 +47,14 @@ def test_the_table_of_failed_appends(code: ErrorCode) -> None:
         (RecordTooLarge("x"), E.MESSAGE_TOO_LARGE),
         (StorageError("x", "broken"), E.KAFKA_STORAGE_ERROR),
         (StorageFull("x", "full"), E.KAFKA_STORAGE_ERROR),
-        (StorageFailed("x", "failed before"), E.KAFKA_STORAGE_ERROR),
+        (LogNotWritable("x", "failed before"), E.KAFKA_STORAGE_ERROR),
         (CorruptLog("x", "damaged"), E.KAFKA_STORAGE_ERROR),
         (ValueError("a bug"), E.UNKNOWN_SERVER_ERROR),
     ],
     ids=lambda value: type(value).__name__,
 )
 def test_exceptions_of_the_log_have_codes(error: Exception, code: ErrorCode) -> None:
-    assert get_append_error_code(error) is code
+    assert get_unmapped_append_error_code(error) is code
 
 
 # --- records that fit in no batch ---

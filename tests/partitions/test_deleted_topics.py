@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator.catalogue.changes import Changes
-from coordinator.catalogue.deletions import Deletions
+from coordinator.catalogue.deletions import DeletedTopicsWithOffsets
 from coordinator.catalogue.file import FILE_NAME, CatalogueFile
 from coordinator.catalogue.topic import Topic
 from coordinator.groups.outcome import Instant
@@ -31,7 +31,7 @@ def keep_deletion(fs: FileSystem, data_dir: Path) -> None:
     file.append(Changes(deleted=[topic.id]))
 
 
-def deletions_in(fs: FileSystem, data_dir: Path) -> Deletions:
+def deletions_in(fs: FileSystem, data_dir: Path) -> DeletedTopicsWithOffsets:
     """What the file says of deletions."""
     file = CatalogueFile(fs, data_dir)
     file.read()

@@ -37,7 +37,7 @@ async def is_not_answered(running: Running, client: Client, frame: bytes) -> byt
     """Ask while a flush is held; returns the answer that comes once it goes on."""
     answer = asyncio.create_task(client.ask(frame))
     await eventually(
-        lambda: running.connection_of(client).has_unfinished_work, "the reply to wait for the flush"
+        lambda: running.connection_of(client).has_unparked_work, "the reply to wait for the flush"
     )
     other = await running.client()
     await other.ask(requests.api_versions())  # what was written before would have arrived before this

@@ -305,10 +305,10 @@ async def test_a_deletion_of_topics_waits_until_the_offsets_in_them_are_gone_for
         assert not store.is_idle
         assert (
             running.app.manager.partition_for(GroupId("g"))
-            not in running.app.manager.partitions_with_drops_done()
+            not in running.app.manager.list_partitions_free_of_deleted_topics()
         )
     await eventually(lambda: told, "the answer")
-    assert len(running.app.manager.partitions_with_drops_done()) == PARTITIONS
+    assert len(running.app.manager.list_partitions_free_of_deleted_topics()) == PARTITIONS
 
 
 async def test_a_partition_is_served_once_what_it_held_in_deleted_topics_is_gone_for_good(

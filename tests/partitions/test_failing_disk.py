@@ -94,7 +94,7 @@ async def test_a_roll_that_fails_loses_nothing(tmp_path: Path, code: int) -> Non
             await commit_until_taken(client, "g", 0, offset)
         await eventually(lambda: running.disk.failures == 2, "two rolls to fail")
         await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
-        assert len(running.app.log.log(Partition(0)).segments) > 1
+        assert len(running.app.log.get_or_create_log(Partition(0)).segments) > 1
         assert await fetch_until_told(client, "g") == {0: 5}
     async with node(tmp_path / "data", **settings) as running:
         assert await (await running.client()).fetch("g") == {0: 5}

@@ -30,8 +30,8 @@ def write(data_dir: Path, groups: Mapping[int, Sequence[str]]) -> None:
     for partition in range(PARTITIONS):
         builder = BatchBuilder()
         value = OffsetAndMetadata(Offset(5), -1, "", 1 << 42)
-        builder.append([UnknownRecord(3, b"\0\3\0\1x", b"\0\0")])
-        builder.append(
+        builder.append_in_one_batch([UnknownRecord(3, b"\0\3\0\1x", b"\0\0")])
+        builder.append_in_one_batch(
             [OffsetCommitRecord(GroupId(name), "topic", 0, value) for name in groups.get(partition, ())]
         )
         (batch,) = builder.build(Offset(0), LeaderEpoch(0), 1 << 42)

@@ -14,7 +14,7 @@ from storage.format.record_decoder import RecordDecoder
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.check import check_partition
+from storage.recovery.full_check import check_partition
 from storage.settings import LogSettings
 
 PARTITION = Partition(0)
@@ -26,7 +26,7 @@ def write(log_dir: Path, *groups: str) -> None:
     manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
     value = OffsetAndMetadata(Offset(ADOPTED), -1, "", 1 << 42)
-    builder.append([OffsetCommitRecord(GroupId(group), "topic", 0, value) for group in groups])
+    builder.append_in_one_batch([OffsetCommitRecord(GroupId(group), "topic", 0, value) for group in groups])
     (batch,) = builder.build(Offset(0), LeaderEpoch(0), 1 << 42)
     manager.append([Entry(PARTITION, Offset(0), batch)], sync=False)
     manager.close()

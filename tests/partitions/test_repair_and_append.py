@@ -76,7 +76,7 @@ class Node:
 
     async def repaired(self) -> None:
         """Let the io thread do what it is given until the log takes appends again."""
-        available = asyncio.ensure_future(self.log.wait_for_log_repair(Partition(0)))
+        available = asyncio.ensure_future(self.log.repair_log_or_wait(Partition(0)))
         for _ in range(10):
             await turn()
             self.io.run_all()

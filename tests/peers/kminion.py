@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.ports import free_ports
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from tests.peers.fetching import built_from_checkout
 from tests.peers.outcome import Outcome, Report, Verdict
 from tests.support import raw

@@ -19,7 +19,7 @@ from protocol import hot
 from protocol.apis import ApiKey
 from protocol.codec import Codec
 from protocol.errors import ProtocolError
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.message_codecs import find_message_codec
 from protocol.wire import ZERO_UUID, pack_uvarint
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
@@ -44,7 +44,7 @@ class Case:
     @property
     def cls(self) -> Any:
         """kafka-python's class."""
-        return find_message_classes(self.api)[self.kind == "response"]
+        return find_request_and_response_classes(self.api)[self.kind == "response"]
 
     @property
     def schema(self) -> Any:

@@ -11,7 +11,7 @@ from kafka.protocol.api_key import ApiKey as TheirApiKey
 from protocol.apis import PRIVATE_FROM, ApiKey
 from protocol.codec import NEVER_FLEXIBLE
 from protocol.errors import ErrorCode
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
 
 # kafka-python's name → Kafka's, where they differ
@@ -41,7 +41,7 @@ def test_api_keys_are_kafkas() -> None:
 
 @pytest.mark.parametrize("api", SUPPORTED, ids=lambda api: api.name)
 def test_versions_are_those_of_the_schemas(api: ApiKey) -> None:
-    for cls in find_message_classes(api):
+    for cls in find_request_and_response_classes(api):
         assert api == cls.API_KEY
         low, high = cls.valid_versions
         assert (low, UNSTABLE.get((api, high), high)) == SUPPORTED[api]

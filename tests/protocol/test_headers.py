@@ -13,12 +13,12 @@ from protocol.apis import ApiKey
 from protocol.errors import InvalidLength, ProtocolError, Truncated
 from protocol.headers import (
     RequestHeader,
-    api_version_prefix,
     decode_request_header,
     encode_request_header,
     encode_response,
     has_flexible_response_header,
-    read_api_version_prefix,
+    pack_api_key_and_version,
+    read_api_key_and_version,
     unsupported_version_error,
 )
 from tests.support.apis import FIRST_FLEXIBLE, SUPPORTED
@@ -54,7 +54,7 @@ def test_headers_of_all_served_versions_agree_with_kafka_python(
     encoded = encode_request_header(header, flexible=flexible)
 
     assert encoded == bytes(theirs.encode(flexible=flexible))
-    assert read_api_version_prefix(encoded + body) == api_version_prefix(api, version)
+    assert read_api_key_and_version(encoded + body) == pack_api_key_and_version(api, version)
     assert decode_request_header(encoded + body, flexible) == (header, len(encoded))
 
 
@@ -69,7 +69,7 @@ def test_a_truncated_header_is_refused_at_every_byte(api: ApiKey, version: int) 
             decode_request_header(whole[:end], flexible)
     for end in range(4):
         with pytest.raises(Truncated):
-            read_api_version_prefix(whole[:end])
+            read_api_key_and_version(whole[:end])
 
 
 def test_tagged_fields_of_a_flexible_header_are_skipped() -> None:
@@ -109,7 +109,7 @@ def test_the_refusal_of_what_is_not_offered_names_the_api_and_the_version(api_ke
     assert (
         str(unsupported_version_error(frame)) == f"version {version} of API key {api_key:d} is not supported"
     )
-    assert read_api_version_prefix(frame) == api_version_prefix(api_key, version)
+    assert read_api_key_and_version(frame) == pack_api_key_and_version(api_key, version)
     with pytest.raises(Truncated):
         unsupported_version_error(frame[:-1])
 
@@ -125,7 +125,7 @@ def test_garbage_raises_protocol_errors_only(garbage: bytes) -> None:
     for flexible in (False, True):
         for start in (b"", struct.pack(">hh", 12, 4), struct.pack(">hh", 18, 99)):
             with suppress(ProtocolError):
-                read_api_version_prefix(start + garbage)
+                read_api_key_and_version(start + garbage)
             with suppress(ProtocolError):
                 decode_request_header(start + garbage, flexible)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from coordinator.api.private import adopt_group, close_group, give_back_group
 from coordinator.api.private.close_group import CloseGroupStep
-from coordinator.partitions.adoption import CLOSED_MS
+from coordinator.partitions.group_adoption import CLOSED_MS
 from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId

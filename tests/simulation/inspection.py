@@ -16,7 +16,7 @@ from coordinator.partitions.ownership_markers import OURS
 from coordinator.partitions.shard import GroupEntry, Shard
 from protocol.newtypes import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
-from storage.cleaner.work import write_cleaned_segments
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.format.record_decoder import RecordDecoder
@@ -196,7 +196,7 @@ def replay(log: LogManager, partition: Partition) -> Shard:
     shard = Shard(partition)
     end = log.end_offset(partition)
     replayed = LogReplay(RecordDecoder())
-    offset = log.log(partition).start_offset
+    offset = log.get_or_create_log(partition).start_offset
     while offset < end:
         data, offset = log.read(partition, offset, 1 << 20)
         for batch in iter_batches(data, check=True):

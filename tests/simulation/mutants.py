@@ -105,7 +105,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a heartbeat does not renew the session",
-        "coordinator.groups.classic.membership",
+        "coordinator.groups.classic.heartbeat_and_leave",
         "    member.session_deadline_ms = now_mono_ms + member.session_timeout_ms\n    return",
         "    return",
     ),
@@ -148,9 +148,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a checkpoint drops the journal before the segments are synced",
-        "storage.segment_writer",
-        "            self._sync_all()\n            self._journals.remove_retired(flush)",
-        "            self._journals.remove_retired(flush)",
+        "storage.segment_write_behind",
+        "            self._sync_all()\n            self._journals.remove_all_retired(flush)",
+        "            self._journals.remove_all_retired(flush)",
         seed=3,
     ),
     Mutant(
@@ -216,7 +216,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group's tombstone comes before those of its offsets",
-        "coordinator.groups.offsets.expiry",
+        "coordinator.groups.offsets.expiry_and_deletion",
         "[*records, *group.make_group_metadata_tombstones()]",
         "[*group.make_group_metadata_tombstones(), *records]",
         seed=2,
@@ -251,20 +251,20 @@ MUTANTS: Final = (
     Mutant(
         "a dead worker's journal is not settled",
         "coordinator.workers.supervisor",
-        "failed = await self._settling.replay_dead_worker_journal(node, had)",
+        "failed = await self._settling.replay_journal_and_list_damaged(node, had)",
         "failed: list[int] = []",
         seed=2,
     ),
     Mutant(
         "nodes are told to lead before the epoch is on disk",
-        "coordinator.workers.order_dispatch",
+        "coordinator.workers.worker_order_sender",
         "if any(isinstance(command, LeadOrder) for command in batch):",
         "if not batch:",
         seed=2,
     ),
     Mutant(
         "a partition moves while its node still serves it",
-        "coordinator.workers.partition_orders",
+        "coordinator.workers.partition_order_handler",
         "        self._leadership.resign(resign.partition, resign.leader_epoch)\n",
         "",
         seed=7,
@@ -278,7 +278,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a dead leader's successor does not hear which topics went",
-        "coordinator.workers.order_dispatch",
+        "coordinator.workers.worker_order_sender",
         "return self._store.deletions.undropped_deletions_after(partition, sent)",
         "return []",
         seed=2,
@@ -286,20 +286,20 @@ MUTANTS: Final = (
     Mutant(
         "a deletion that was not carried out is forgotten at a start",
         "coordinator.catalogue.store",
-        "self.deletions = Deletions(offsets_partitions) if found is None else found",
-        "self.deletions = Deletions(offsets_partitions)",
+        "self.deletions = DeletedTopicsWithOffsets(offsets_partitions) if found is None else found",
+        "self.deletions = DeletedTopicsWithOffsets(offsets_partitions)",
         seed=17,
     ),
     Mutant(
         "a group that was taken over is taken over again",
-        "coordinator.partitions.adoption",
+        "coordinator.partitions.group_adoption",
         "        if shard.get_mark(group_id) in OURS:\n            waiting.add_ticket(shard.book.ticket)\n",
         "        if False:\n            waiting.add_ticket(shard.book.ticket)\n",
     ),
     Mutant(
         "a group that was given back stays",
-        "coordinator.partitions.adoption",
-        "            if kept is not None:\n                shard.hide_group(kept)\n",
+        "coordinator.partitions.group_adoption",
+        "            if kept is not None:\n                shard.hide_group_until_deleted(kept)\n",
         "",
     ),
     Mutant(
@@ -346,8 +346,9 @@ MUTANTS: Final = (
     Mutant(
         "a group that begins gets no mark",
         "coordinator.partitions.shard",
-        "            self.append_and_apply_hidden_records("
-        "None, [self.make_mark_record(group_id, BEGUN, now_wall_ms)])\n"
+        "            self.append_and_apply_hidden_records(\n"
+        "                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]\n"
+        "            )\n"
         "            del self.confirmed_absent",
         "            del self.confirmed_absent",
     ),

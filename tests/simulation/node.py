@@ -18,7 +18,7 @@ from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from protocol.newtypes import LeaderEpoch, Partition
-from storage.cleaner.work import CleaningJob, CleaningResult, write_cleaned_segments
+from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.filesystem import FileSystem
 from storage.disk.properties import load_or_create_meta
 from storage.errors import StorageError

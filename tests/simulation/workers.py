@@ -102,7 +102,7 @@ class LaunchedBody(Body):
     def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the simulation's."""
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """It was made, and has done nothing yet."""
 
     def end_orphaned_worker(self, reason: str) -> None:
@@ -127,7 +127,7 @@ class WorkerBody(LaunchedBody):
             self.node.app = None
         super().end(status)
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """The node was made, and has written nothing yet."""
         app = self.worker.app
         assert app is not None

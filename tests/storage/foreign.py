@@ -38,7 +38,7 @@ def plain(records: Sequence[Record], base_offset: int) -> bytes:
 
 def _built(records: Sequence[Record], base_offset: int) -> bytes:
     builder = BatchBuilder(1 << 24)
-    builder.append(records)
+    builder.append_in_one_batch(records)
     (batch,) = builder.build(Offset(base_offset), LeaderEpoch(0), NOW)
     return batch
 

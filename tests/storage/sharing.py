@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from protocol.newtypes import Offset, Partition
-from storage.errors import CorruptLog, NotOwned, StorageError, StorageFailed
+from storage.errors import CorruptLog, LogNotWritable, NotOwned, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.recovery.shared_directory import SharedDirectoryFiles
@@ -127,7 +127,7 @@ class SharingMachine(Account):
         except StorageError:
             return
         self.durable[partition] = len(self.accepted.get(partition, ()))
-        self._insist(lambda shared: shared.note_release(Partition(partition), position))
+        self._insist(lambda shared: shared.save_release_position(Partition(partition), position))
         self._insist(lambda _: self._adopt(partition, to))
         if to != former:
             self.expect_not_owned(former, partition)
@@ -136,7 +136,7 @@ class SharingMachine(Account):
     def expect_not_owned(self, node: int, partition: int) -> None:
         """A former owner can append nothing."""
         before = self.fs.operations
-        with pytest.raises(StorageFailed if self.managers[node].append_failure is not None else NotOwned):
+        with pytest.raises(LogNotWritable if self.managers[node].append_failure is not None else NotOwned):
             self.managers[node].append([Entry(Partition(partition), Offset(0), batch(0, 0))], sync=True)
         assert self.fs.operations == before
 
@@ -148,7 +148,9 @@ class SharingMachine(Account):
         node = self.existing(node)
         owned = sorted(partition for partition, owner in self.owners.items() if owner == node)
         del self.managers[node]
-        settled = self._insist(lambda shared: shared.replay_node_journal(node, [*map(Partition, owned)]))
+        settled = self._insist(
+            lambda shared: shared.replay_and_remove_node_journal(node, [*map(Partition, owned)])
+        )
         assert settled.failed == {}, (settled, self.fs.log)
         self._insist(lambda _: self._start_node(node))
         for partition in owned:
@@ -204,10 +206,12 @@ class SharingMachine(Account):
             self.managers[1].close()
             return
         for partition, node in self.owners.items():
-            self.shared.note_release(Partition(partition), self.managers[node].release(Partition(partition)))
+            self.shared.save_release_position(
+                Partition(partition), self.managers[node].release(Partition(partition))
+            )
         for node, manager in self.managers.items():
             manager.close()
-            self.shared.replay_node_journal(node, ())
+            self.shared.replay_and_remove_node_journal(node, ())
         self.shared.close(clean=True)
 
     # -------------------------------------------------------------- account

@@ -84,7 +84,7 @@ def batch(label: int, base_offset: int, count: int = 1, *, metadata_bytes: int =
     """One batch at `base_offset`, of records that carry `label` as their offset."""
     builder = BatchBuilder(1 << 24)
     value = OffsetAndMetadata(Offset(label), -1, "m" * metadata_bytes, 1_700_000_000_000)
-    builder.append(
+    builder.append_in_one_batch(
         [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition in range(count)]
     )
     (built,) = builder.build(Offset(base_offset), LeaderEpoch(0), 1_700_000_000_000)

@@ -24,7 +24,7 @@ from storage.format.batch import (
 )
 from storage.format.batch_format import HEADER_BYTES, LOG_APPEND_TIME
 from storage.format.compression import compress, decompress
-from storage.format.offset_record import pack_offsets_into_rows
+from storage.format.offset_record import pack_plain_offsets_into_rows
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -44,7 +44,7 @@ NOW = 1_700_000_000_000
 def built(records: Sequence[Record], *, base_offset: int = 0, version: int = 3) -> bytes:
     """One batch of these records."""
     builder = BatchBuilder(1 << 26, version)
-    builder.append(records)
+    builder.append_in_one_batch(records)
     (batch,) = builder.build(Offset(base_offset), LeaderEpoch(5), NOW)
     return batch
 
@@ -92,7 +92,7 @@ def test_records_come_back_in_order_with_offsets_without_gaps(
 ) -> None:
     builder = BatchBuilder(1 << 20, version)
     for records in appends:
-        builder.append(records)
+        builder.append_in_one_batch(records)
     expected = [record for records in appends for record in records]
     batches = [read_checked_batch(batch) for batch in builder.build(Offset(base_offset), LeaderEpoch(9), NOW)]
     assert builder.count == len(expected) == sum(batch.count for batch in batches)
@@ -109,7 +109,7 @@ def test_what_one_append_brings_stays_in_one_batch(sizes: list[int], max_bytes: 
     for label, size in enumerate(sizes):
         before = builder.build(Offset(0), LeaderEpoch(0), NOW)
         try:
-            builder.append(strategies.commit(label, size))
+            builder.append_in_one_batch(strategies.commit(label, size))
         except RecordTooLarge:
             refused += 1
             assert builder.build(Offset(0), LeaderEpoch(0), NOW) == before
@@ -148,7 +148,7 @@ def plain_offsets(
         for partition, (offset, epoch) in offsets.items()
     }
     return TopicOffsetCommits(
-        GroupId(group), topic, values, rows=pack_offsets_into_rows(values) if values else None
+        GroupId(group), topic, values, rows=pack_plain_offsets_into_rows(values) if values else None
     )
 
 
@@ -171,7 +171,7 @@ def test_offsets_by_topic_give_the_same_bytes_as_records_one_by_one(
     one, other = BatchBuilder(1 << 22, version), BatchBuilder(1 << 22, version)
     for commits in appends:
         one.append_offsets(commits)
-        other.append(
+        other.append_in_one_batch(
             [
                 OffsetCommitRecord(commit.group, commit.topic, partition, value)
                 for commit in commits
@@ -191,7 +191,7 @@ def test_many_plain_offsets_give_the_same_bytes_wherever_they_begin(before: int,
     then = plain_offsets("g", "t2", {index: (1 << 40, index) for index in range(count)}, NOW + 1)
     for commit in (first, then):
         one.append_offsets([commit])
-        other.append(
+        other.append_in_one_batch(
             [OffsetCommitRecord(commit.group, commit.topic, *offset) for offset in commit.values.items()]
         )
     assert one.build(Offset(7), LeaderEpoch(1), NOW) == other.build(Offset(7), LeaderEpoch(1), NOW)
@@ -221,7 +221,7 @@ def test_offsets_by_topic_that_do_not_fit_change_nothing() -> None:
 
 def test_building_again_elsewhere_changes_nothing_else() -> None:
     builder = BatchBuilder()
-    builder.append(strategies.commit(1, 3))
+    builder.append_in_one_batch(strategies.commit(1, 3))
     (first,), (again,) = (
         builder.build(Offset(7), LeaderEpoch(1), NOW),
         builder.build(Offset(900), LeaderEpoch(1), NOW),
@@ -231,19 +231,21 @@ def test_building_again_elsewhere_changes_nothing_else() -> None:
 
 def test_nothing_appended_builds_nothing() -> None:
     builder = BatchBuilder()
-    builder.append([])
+    builder.append_in_one_batch([])
     assert builder.build(Offset(0), LeaderEpoch(0), NOW) == []
     assert builder.count == 0
 
 
 def test_a_refused_record_leaves_the_builder_as_it_was() -> None:
     builder = BatchBuilder()
-    builder.append(strategies.commit(1, 2))
+    builder.append_in_one_batch(strategies.commit(1, 2))
     with pytest.raises(RecordTooLarge, match="group has 40000 bytes"):
-        builder.append([*strategies.commit(2, 2), GroupMetadataRecord(GroupId("x" * 40_000), None)])
+        builder.append_in_one_batch(
+            [*strategies.commit(2, 2), GroupMetadataRecord(GroupId("x" * 40_000), None)]
+        )
     with pytest.raises(RecordTooLarge, match="at most 1048588"):
-        builder.append(strategies.commit(3, 40_000))
-    builder.append(strategies.commit(4, 1))
+        builder.append_in_one_batch(strategies.commit(3, 40_000))
+    builder.append_in_one_batch(strategies.commit(4, 1))
     (batch,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
     assert batch == built([*strategies.commit(1, 2), *strategies.commit(4, 1)])[:12] + batch[12:]
     assert len(list(iter_records(batch))) == 3
@@ -397,7 +399,7 @@ def test_compressed_batches_that_we_write_are_smaller_and_read_the_same(codec: i
     ]
     plain, small = BatchBuilder(), BatchBuilder(compression=codec)
     for builder in (plain, small):
-        builder.append(records)
+        builder.append_in_one_batch(records)
     (as_it_is,), (compressed,) = (
         plain.build(Offset(5), LeaderEpoch(0), 9),
         small.build(Offset(5), LeaderEpoch(0), 9),

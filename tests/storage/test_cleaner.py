@@ -9,8 +9,13 @@ import pytest
 from protocol.newtypes import Offset, Partition
 from storage.cleaner.child import ChildRunner
 from storage.cleaner.log_cleaner import CleaningFailed, CompletedCleaning, LogCleaner
+from storage.cleaner.partition_cleaning import (
+    CleaningAborted,
+    CleaningJob,
+    CleaningResult,
+    write_cleaned_segments,
+)
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.checkpoint_file import read_offsets, write_offsets
 from storage.disk.filesystem import RealFileSystem, read_file
 from storage.format.batch import Batch, iter_batches, iter_records
@@ -53,8 +58,8 @@ class Bench:
     def roll(self) -> None:
         """Begin a new segment, so that all before it can be cleaned."""
         self.manager.checkpoint_journal()
-        self.manager.log(Partition(0)).roll()
-        self.manager.log(Partition(0)).fsync()
+        self.manager.get_or_create_log(Partition(0)).roll()
+        self.manager.get_or_create_log(Partition(0)).fsync()
         # The roll itself changes no recovery point; a record does.
         self.history.value("roll", "r")
         self.manager.checkpoint_journal()
@@ -104,11 +109,11 @@ def test_of_every_key_the_newest_value_stays() -> None:
     assert records == [(offset, f"k{offset % 7}".encode()) for offset in range(193, 200)]
     assert read_offsets(bench.fs, CHECKPOINT) == {KEY: 200}
     # Segments are put together by their size before, so that the next cleaning finds small ones.
-    assert len(bench.manager.log(Partition(0)).segments) > 2
+    assert len(bench.manager.get_or_create_log(Partition(0)).segments) > 2
     bench.history.value("k1", "x" * 600)
     bench.roll()
     assert bench.clean() is not None
-    assert len(bench.manager.log(Partition(0)).segments) == 2
+    assert len(bench.manager.get_or_create_log(Partition(0)).segments) == 2
 
 
 def test_nothing_is_cleaned_below_the_dirty_ratio_nor_the_segment_that_is_written() -> None:
@@ -135,7 +140,7 @@ def test_segments_that_are_not_on_disk_for_good_are_left() -> None:
     for number in range(100):
         bench.history.value(f"k{number % 3}", "x")
     bench.manager.write_behind()
-    assert len(bench.manager.log(Partition(0)).segments) > 2
+    assert len(bench.manager.get_or_create_log(Partition(0)).segments) > 2
     assert bench.cleaner.clean_dirtiest() is None
     bench.manager.checkpoint_journal()
     assert bench.cleaner.clean_dirtiest() is not None
@@ -304,7 +309,7 @@ def test_damage_is_left_where_it_is() -> None:
     for number in range(100):
         bench.history.value(f"k{number % 3}", "x" * 20)
     bench.roll()
-    path = bench.manager.log(Partition(0)).segments[0].path
+    path = bench.manager.get_or_create_log(Partition(0)).segments[0].path
     bench.fs.inode(path).data[700] ^= 1
     before = bytes(bench.fs.inode(path).data)
     with pytest.raises(CleaningFailed, match=rf"{path.name} at byte \d+: checksum"):
@@ -421,7 +426,7 @@ def test_a_child_process_cleans_a_real_directory(tmp_path: Path) -> None:
 def test_the_child_tells_of_damage(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, SETTINGS, RealFileSystem())
     fill(manager)
-    path = manager.log(Partition(0)).segments[1].path
+    path = manager.get_or_create_log(Partition(0)).segments[1].path
     data = bytearray(path.read_bytes())
     data[500] ^= 1
     path.write_bytes(data)

@@ -13,7 +13,7 @@ from protocol.newtypes import Offset
 from storage.columns.batch_finder import Chunk
 from storage.columns.decode import decode
 from storage.columns.record_by_record_decoder import batch_rows
-from storage.columns.record_finder import BOUNDS, ReadLimits
+from storage.columns.record_finder import BOUNDS, BulkReadLimits
 from storage.columns.schema import BATCH_COLUMNS, COLUMNS, RECORD_COLUMNS
 from storage.format.batch import iter_batches
 from storage.format.batch_format import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
@@ -124,7 +124,7 @@ def chunk_of(*data: bytes, position: int = 1_000) -> Chunk:
 
 
 def decoded(
-    chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names), bounds: ReadLimits = BOUNDS
+    chunk: Chunk, columns: Sequence[str] = tuple(COLUMNS.names), bounds: BulkReadLimits = BOUNDS
 ) -> list[dict[str, Any]]:
     """What the bulk path says, as Python has it."""
     table = pa.Table.from_batches(list(decode(chunk, columns, bounds)))
@@ -144,7 +144,7 @@ def one_by_one(chunk: Chunk) -> list[dict[str, Any]]:
 def test_both_ways_say_the_same(data: list[bytes], many: int) -> None:
     chunk = chunk_of(*data)
     columns = [*RECORD_COLUMNS.names, "damage"]
-    assert decoded(chunk, columns, ReadLimits(many=many)) == one_by_one(chunk)
+    assert decoded(chunk, columns, BulkReadLimits(many=many)) == one_by_one(chunk)
 
 
 @given(st.lists(strategies.offset_records, min_size=1, max_size=300), st.integers(0, 4), st.integers(0, 4))
@@ -214,6 +214,6 @@ def test_much_that_was_compressed_comes_in_parts() -> None:
     value = encode_offset_value(OffsetAndMetadata(Offset(1), -1, "m" * 500, NOW), 3)
     body = record((b"\0\1\0\1g\0\1t\0\0\0\7", value), 0, 0)
     chunk = chunk_of(*(batch(body, 1, base_offset=number, attributes=1) for number in range(9)))
-    parts = list(decode(chunk, ["offset", "topic_partition"], ReadLimits(bodies_bytes=1_000)))
+    parts = list(decode(chunk, ["offset", "topic_partition"], BulkReadLimits(bodies_bytes=1_000)))
     assert [part.num_rows for part in parts] == [2, 2, 2, 2, 1]
     assert [row for part in parts for row in part.column(0).to_pylist()] == list(range(9))

@@ -34,7 +34,7 @@ NOW = 1_700_000_000_000
 def built(label: int, base_offset: int, count: int = 1, *, epoch: int = 0, timestamp: int = NOW) -> bytes:
     """A batch with the leader's epoch and the time that are wanted."""
     builder = BatchBuilder()
-    builder.append(commit(label, count))
+    builder.append_in_one_batch(commit(label, count))
     (batch,) = builder.build(Offset(base_offset), LeaderEpoch(epoch), timestamp)
     return batch
 
@@ -52,7 +52,7 @@ def fill(log: PartitionLog, seed: int, count: int = 60) -> None:
         epoch = label // 25
         log.append(built(label, log.end_offset, rng.randint(1, 9), epoch=epoch, timestamp=timestamp))
         if rng.random() < 0.1:
-            log.write_indexes()
+            log.write_derived_files()
 
 
 def check(fs: FaultyFileSystem | RealFileSystem, directory: Path, interval: int) -> None:
@@ -101,7 +101,7 @@ def test_what_is_written_while_the_log_grows(seed: int) -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs)
     fill(log, seed)
-    log.write_indexes(seal=True)
+    log.write_derived_files(seal=True)
     assert len(log.segments) > 2
     check(fs, DIRECTORY, 300)
     check_epochs(fs, DIRECTORY)
@@ -113,7 +113,7 @@ def test_a_log_that_is_opened_again_goes_on_in_the_same_files(seed: int) -> None
     log = new_log(fs)
     for life in range(4):
         fill(log, seed + life, 20)
-        log.write_indexes(seal=True)
+        log.write_derived_files(seal=True)
         end = log.end_offset
         log = new_log(fs)
         log.load()
@@ -145,7 +145,7 @@ def test_after_a_crash_wrong_files_are_made_again(seed: int) -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs)
     fill(log, seed)
-    log.write_indexes(seal=seed % 2 == 0)
+    log.write_derived_files(seal=seed % 2 == 0)
     end = log.end_offset
     damage(fs, random.Random(seed))
     log = new_log(fs)
@@ -153,7 +153,7 @@ def test_after_a_crash_wrong_files_are_made_again(seed: int) -> None:
     log.end_offset = end
     log.distrust_derived_files(Offset(0))
     log.append(built(99, end, epoch=7))
-    log.write_indexes(seal=True)
+    log.write_derived_files(seal=True)
     check(fs, DIRECTORY, 300)
     check_epochs(fs, DIRECTORY)
 
@@ -164,11 +164,11 @@ def test_a_log_that_was_cut(seed: int) -> None:
     log = new_log(fs)
     fill(log, seed)
     if seed % 2:
-        log.write_indexes()
+        log.write_derived_files()
     starts = [batch.base_offset for segment in log.segments for batch in segment.summaries(0)]
     log.truncate(random.Random(seed).choice(starts))
     log.append(built(100, log.end_offset, 3, epoch=5, timestamp=NOW - 1))
-    log.write_indexes(seal=True)
+    log.write_derived_files(seal=True)
     check(fs, DIRECTORY, 300)
     check_epochs(fs, DIRECTORY)
 
@@ -178,7 +178,7 @@ def test_an_older_leader_adds_no_epoch() -> None:
     log = new_log(fs)
     for label, epoch in enumerate((-1, 2, 1, -1, 2, 5)):
         log.append(built(label, label, epoch=epoch))
-    log.write_indexes()
+    log.write_derived_files()
     assert read_file(fs, DIRECTORY / "leader-epoch-checkpoint") == b"0\n2\n2 1\n5 5\n"
 
 
@@ -187,7 +187,7 @@ def test_reading_from_any_offset_finds_its_batch(seed: int, offset: int) -> None
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs, LogSettings(segment_bytes=1 << 20, index_interval_bytes=300))
     fill(log, seed, 400)
-    log.write_indexes()
+    log.write_derived_files()
     data, _ = log.read(Offset(offset), 1)
     assert read_checked_batch(data).base_offset <= offset <= read_checked_batch(data).last_offset
 
@@ -196,7 +196,7 @@ def test_reading_from_an_offset_looks_at_little_of_the_segment() -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs, LogSettings(segment_bytes=1 << 30))
     log.append_all([built(offset, offset) for offset in range(20_000)])
-    log.write_indexes()
+    log.write_derived_files()
     path = str(log.segments[0].path)
     fs.bytes_read.clear()
     log.read(Offset(19_500), 1)
@@ -207,14 +207,14 @@ def test_an_index_that_says_something_wrong_is_not_believed() -> None:
     fs = FaultyFileSystem(ROOT)
     log = new_log(fs, LogSettings(segment_bytes=1 << 30))
     log.append_all([built(offset, offset) for offset in range(2_000)])
-    log.write_indexes()
+    log.write_derived_files()
     data = fs.inode(DIRECTORY / f"{0:020d}.index").data
     for at in range(4, len(data), 8):
         data[at + 3] ^= 4
     for offset in range(1_999, 0, -97):
         read, _ = log.read(Offset(offset), 1)
         assert read_checked_batch(read).base_offset == offset
-    log.write_indexes(seal=True)
+    log.write_derived_files(seal=True)
     check(fs, DIRECTORY, 4096)
 
 
@@ -230,7 +230,7 @@ def test_a_clean_start_looks_at_no_index() -> None:
     machine.manager.write_behind()
     read = {Path(name).name for name in machine.fs.bytes_read if name.endswith("index")}
     # Only that of the segment that was written to.
-    last = machine.manager.log(Partition(0)).segments[-1].path
+    last = machine.manager.get_or_create_log(Partition(0)).segments[-1].path
     assert read == {last.with_suffix(".index").name, last.with_suffix(".timeindex").name}
 
 

@@ -97,7 +97,7 @@ def append(manager: LogManager, group: str, first: int, times: int) -> None:
             for p in range(PARTITIONS)
         ]
         builder = BatchBuilder()
-        builder.append(records)
+        builder.append_in_one_batch(records)
         base_offset = manager.end_offset(Partition(0))
         manager.append(
             [Entry(Partition(0), base_offset, builder.build(base_offset, LeaderEpoch(0), 1 << 42)[0])],

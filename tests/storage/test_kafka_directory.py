@@ -130,7 +130,7 @@ def test_a_brokers_directory_goes_to_and_fro(tmp_path: Path, clean: bool) -> Non
                 for p in range(PARTITIONS)
             ]
             builder = BatchBuilder()
-            builder.append(records)
+            builder.append_in_one_batch(records)
             home = homes[group]
             base_offset = manager.end_offset(Partition(home))
             manager.append(

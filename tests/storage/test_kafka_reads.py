@@ -77,7 +77,7 @@ def test_kafka_reads_a_directory_that_was_closed(tmp_path: Path, version: int) -
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     for compression in ((0, 1, 2), (0, 3, 4))[version - 3]:
         builder = BatchBuilder(offset_value_version=version, compression=compression)
-        builder.append(RECORDS)
+        builder.append_in_one_batch(RECORDS)
         base_offset = manager.end_offset(Partition(11))
         (batch,) = builder.build(base_offset, LeaderEpoch(2), NOW)
         manager.append([Entry(Partition(11), base_offset, batch)], sync=True)
@@ -100,7 +100,7 @@ def test_kafka_agrees_with_the_indexes(tmp_path: Path) -> None:
     manager = LogManager.open(tmp_path, LogSettings(segment_bytes=60_000), RealFileSystem())
     for number in range(300):
         builder = BatchBuilder()
-        builder.append([RECORDS[0], RECORDS[4]])
+        builder.append_in_one_batch([RECORDS[0], RECORDS[4]])
         base_offset = manager.end_offset(Partition(0))
         (batch,) = builder.build(base_offset, LeaderEpoch(number // 100), NOW + 7 * number - number % 3 * 30)
         manager.append([Entry(Partition(0), base_offset, batch)], sync=False)

@@ -11,7 +11,7 @@ from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import OFFSETS_TOPIC
 from storage.format.batch import iter_batches
 from storage.log_manager import LogManager
-from storage.recovery.check import check_directory
+from storage.recovery.full_check import check_directory
 from storage.recovery.repair import carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.kafka.broker import KafkaBroker

@@ -202,7 +202,7 @@ def test_batches_loaded_one_after_the_other() -> None:
     builder = BatchBuilder(2_000)
     records = [record for n in range(100) for record in strategies.commit(n, 2)]
     for n in range(0, 200, 2):
-        builder.append(records[n : n + 2])
+        builder.append_in_one_batch(records[n : n + 2])
     loader = RecordDecoder()
     data = b"".join(builder.build(Offset(0), LeaderEpoch(0), NOW))
     assert [record for batch in iter_batches(data) for record in loader.decode_batch(batch)] == records

@@ -244,7 +244,7 @@ def test_a_segment_is_followed_by_another_once_its_first_record_is_old_enough(re
 
     def at(offset: int, age_ms: int) -> bytes:
         builder = BatchBuilder()
-        builder.append([UnknownRecord(99, b"\x00\x63k", b"v")])
+        builder.append_in_one_batch([UnknownRecord(99, b"\x00\x63k", b"v")])
         (one,) = builder.build(Offset(offset), LeaderEpoch(0), start + age_ms)
         return one
 

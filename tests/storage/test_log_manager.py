@@ -15,7 +15,7 @@ import pytest
 
 from protocol.newtypes import Offset, Partition
 from storage.disk.filesystem import File, RealFileSystem
-from storage.errors import StorageError, StorageFailed, StorageFull
+from storage.errors import LogNotWritable, StorageError, StorageFull
 from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
@@ -61,10 +61,17 @@ def test_end_offset_counts_what_still_waits_for_its_segment() -> None:
         ],
         sync=True,
     )
-    assert (manager.end_offset(five), manager.end_offset(six), manager.log(five).end_offset) == (4, 1, 0)
+    assert (
+        manager.end_offset(five),
+        manager.end_offset(six),
+        manager.get_or_create_log(five).end_offset,
+    ) == (4, 1, 0)
     assert manager.pending_segment_bytes == len(batch(1, 0, 3) + batch(1, 0) + batch(2, 3))
-    assert manager.write_behind() == manager.log(five).size_bytes + manager.log(six).size_bytes
-    assert (manager.pending_segment_bytes, manager.log(five).end_offset) == (0, 4)
+    assert (
+        manager.write_behind()
+        == manager.get_or_create_log(five).size_bytes + manager.get_or_create_log(six).size_bytes
+    )
+    assert (manager.pending_segment_bytes, manager.get_or_create_log(five).end_offset) == (0, 4)
     assert partitions_on_disk(fs, ROOT, "__consumer_offsets") == [5, 6]
 
 
@@ -142,7 +149,7 @@ def test_a_clean_close_leaves_what_a_broker_expects_and_nothing_else() -> None:
     assert json.loads(fs.inode(ROOT / "open-journals").data) == {"version": 1, "journals": {}, "closed": stop}
     points = fs.inode(ROOT / "recovery-point-offset-checkpoint").data
     assert points == b"0\n2\n__consumer_offsets 0 30\n__consumer_offsets 1 30\n"
-    with pytest.raises(StorageFailed, match="closed"):
+    with pytest.raises(LogNotWritable, match="closed"):
         append(manager, 99, 0)
     fs.restart(power_loss=True)
     manager, _ = opened(fs)
@@ -198,7 +205,7 @@ def test_after_a_failed_append_all_others_fail_until_the_repair(fault: Fault, sy
         manager.write_behind,
         lambda: manager.read(Partition(0), Offset(0), 1),
     ):
-        with pytest.raises(StorageFailed, match="an earlier write failed"):
+        with pytest.raises(LogNotWritable, match="an earlier write failed"):
             use()
     manager.recover_all_after_failure()
     assert manager.append_failure is None
@@ -223,7 +230,7 @@ def test_a_repair_that_fails_can_be_tried_again() -> None:
             manager.recover_all_after_failure()
         except StorageFull:
             attempts += 1
-            with pytest.raises(StorageFailed):
+            with pytest.raises(LogNotWritable):
                 append(manager, 67, 0)
     assert attempts > 5
     fs.fail_at = None
@@ -281,7 +288,7 @@ def test_a_failed_sync_fails_the_manager() -> None:
     fs.fail(Fault.IO_ERROR, only="fdatasync")
     with pytest.raises(StorageError, match="syncing failed"):
         manager.sync()
-    with pytest.raises(StorageFailed):
+    with pytest.raises(LogNotWritable):
         append(manager, 2, 0, sync=False)
     manager.recover_all_after_failure()
     append(manager, 3, 0, sync=False)
@@ -297,7 +304,7 @@ def test_closing_a_failed_manager_raises_and_unlocks() -> None:
     fs.fail(Fault.IO_ERROR, only="pwrite_durable")
     with pytest.raises(StorageError):
         append(manager, 66, 0)
-    with pytest.raises(StorageFailed):
+    with pytest.raises(LogNotWritable):
         manager.close()
     assert not fs.exists(ROOT / ".kafka_cleanshutdown")
     manager, _ = opened(fs)

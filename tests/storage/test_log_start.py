@@ -23,7 +23,7 @@ from storage.partition.reader import (
     OffsetQuery,
     OffsetSpec,
 )
-from storage.recovery.check import Damage, check_partition, iter_all_whole_batches
+from storage.recovery.full_check import Damage, check_partition, iter_all_whole_batches
 from storage.recovery.repair import plan_repair
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, build
@@ -60,7 +60,9 @@ def group_batch(number: int) -> bytes:
     """The batch with this number: each is of a group of its own, and commits its number."""
     value = OffsetAndMetadata(Offset(number), -1, "", 1 << 40)
     builder = BatchBuilder()
-    builder.append([OffsetCommitRecord(GroupId(f"g{number}"), "t", index, value) for index in range(RECORDS)])
+    builder.append_in_one_batch(
+        [OffsetCommitRecord(GroupId(f"g{number}"), "t", index, value) for index in range(RECORDS)]
+    )
     (built,) = builder.build(Offset(RECORDS * number), LeaderEpoch(0), 1 << 40)
     return built
 
@@ -73,7 +75,7 @@ def segments(fs: FileSystem) -> dict[str, bytes]:
 
 def loaded(manager: LogManager) -> list[int]:
     """The base offsets of all batches that a load reads."""
-    log = manager.log(P)
+    log = manager.get_or_create_log(P)
     found: list[int] = []
     offset = log.start_offset
     while offset < manager.end_offset(P):
@@ -95,7 +97,7 @@ def test_a_load_begins_with_the_batch_that_holds_the_start(start: int) -> None:
     assert (checked.damages, checked.unsettled) == ([], [])
     for _ in range(2):
         manager = LogManager.open(ROOT, SETTINGS, fs)
-        assert (manager.log(P).start_offset, manager.end_offset(P)) == (start, END)
+        assert (manager.get_or_create_log(P).start_offset, manager.end_offset(P)) == (start, END)
         assert (loaded(manager), manager.cuts, manager.failed_partitions) == (counts_from(start), (), {})
         manager.close()
     manager = LogManager.open(ROOT, SETTINGS, fs)
@@ -124,7 +126,7 @@ def test_a_log_that_ends_before_its_start_begins_anew_and_its_bytes_are_kept(bey
     before = segments(fs)
     assert list(iter_all_whole_batches(fs, check_partition(fs, ROOT, P))) == []
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert (manager.log(P).start_offset, manager.end_offset(P)) == (start, start)
+    assert (manager.get_or_create_log(P).start_offset, manager.end_offset(P)) == (start, start)
     assert manager.failed_partitions == {}
     assert {cut.reason for cut in manager.cuts} == {
         f"the log ends at offset {END}, and by {LOG_START_FILE} it starts at {start}"
@@ -212,10 +214,10 @@ def test_a_client_reads_and_finds_nothing_before_the_start() -> None:
     manager.close()
     write_offsets(fs, ROOT / LOG_START_FILE, {KEY: Offset(13)})
     manager = LogManager.open(ROOT, LogSettings(segment_bytes=400), fs)
-    log, reader = manager.log(P), LogReader()
+    log, reader = manager.get_or_create_log(P), LogReader()
 
     def located(spec: OffsetSpec, timestamp: int = -1) -> tuple[int, int]:
-        found = reader.find_timestamp_and_offset(
+        found = reader.resolve_list_offsets_query(
             log, OffsetQuery(P, spec, timestamp, committed=False, leader_epoch=LeaderEpoch(7))
         )
         assert not isinstance(found, EmptyReadReason)

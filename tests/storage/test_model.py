@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from protocol.newtypes import Partition
 from storage.cleaner.log_cleaner import CleaningFailed, LogCleaner
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import write_cleaned_segments
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager

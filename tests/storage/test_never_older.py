@@ -12,13 +12,13 @@ import pytest
 
 from protocol.newtypes import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog, StorageError
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.check import check_directory
+from storage.recovery.full_check import check_directory
 from storage.recovery.journal_loss import find_damage, recover_despite_loss
 from storage.recovery.repair import carry_out, plan_repair
 from storage.recovery.shared_directory import SharedDirectoryFiles
@@ -260,7 +260,7 @@ def test_a_directory_that_was_moved_away_and_back_costs_nothing(tmp_path: Path) 
 def test_a_segment_that_is_removed_from_a_running_node_costs_its_partition(which: int) -> None:
     fs, _ = killed()
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    path = manager.log(Partition(1)).segments[which].path
+    path = manager.get_or_create_log(Partition(1)).segments[which].path
     fs.remove(path)
     life(manager, 50, 1)
     with pytest.raises(StorageError, match="was removed"):
@@ -291,10 +291,14 @@ def with_segments(*, cleaned: bool) -> tuple[FaultyFileSystem, Offsets, list[Pat
             for history in histories:
                 history.random(random.Random(history.partition), 20, transactions=False)
             manager.checkpoint_journal()
-            if len(manager.log(Partition(0)).segments) > 12:
+            if len(manager.get_or_create_log(Partition(0)).segments) > 12:
                 break
     found = all_of(manager)
-    paths = [segment.path for p in range(PARTITIONS) for segment in manager.log(Partition(p)).segments]
+    paths = [
+        segment.path
+        for p in range(PARTITIONS)
+        for segment in manager.get_or_create_log(Partition(p)).segments
+    ]
     manager.close()
     return fs, found, paths
 
@@ -478,7 +482,7 @@ def test_a_worker_whose_journal_is_gone_gives_nothing_to_the_others() -> None:
     del managers[2]
     for _ in range(2):
         with pytest.raises(CorruptLog, match="the journal that was in use is missing"):
-            shared.replay_node_journal(2, [Partition(1)])
+            shared.replay_and_remove_node_journal(2, [Partition(1)])
     end = managers[1].end_offset(Partition(0))
     managers[1].append([Entry(Partition(0), end, batch(9, end))], sync=True)
 

@@ -11,7 +11,7 @@ from storage.disk.filesystem import RealFileSystem
 from storage.errors import CorruptLog
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.check import check_directory
+from storage.recovery.full_check import check_directory
 from storage.recovery.journal_loss import find_damage, recover_despite_loss
 from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
@@ -45,7 +45,7 @@ def test_a_directory_of_an_older_version_opens_and_is_watched_from_then_on(tmp_p
     assert manager.cuts == ()
     assert {p: contents(manager, p) for p in range(3)} == dict.fromkeys(range(3), EXPECTED)
     manager.append([Entry(Partition(0), Offset(32), batch(32, 32))], sync=True)
-    gone = manager.log(Partition(1)).segments[0].path
+    gone = manager.get_or_create_log(Partition(1)).segments[0].path
     manager.close()
     assert check_directory(FS, data_dir).is_undamaged
     gone.unlink()
@@ -63,9 +63,9 @@ def test_several_nodes_open_what_several_nodes_of_an_older_version_left(tmp_path
     for partition in range(3):
         manager.adopt(Partition(partition), *shared.get_partition_recovery_point(Partition(partition)))
         assert contents(manager, partition) == EXPECTED
-        shared.note_release(Partition(partition), manager.release(Partition(partition)))
+        shared.save_release_position(Partition(partition), manager.release(Partition(partition)))
     manager.close()
-    shared.replay_node_journal(1, [])
+    shared.replay_and_remove_node_journal(1, [])
     shared.close(clean=True)
     assert check_directory(FS, data_dir).is_undamaged
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from protocol.newtypes import GroupId, LeaderEpoch, Offset
 from storage.columns.batches import BatchColumns
-from storage.columns.offsets import read_record_fields
+from storage.columns.record_columns import read_record_fields
 from storage.columns.record_finder import find_records
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format import batch_format, record_decoder
@@ -55,10 +55,10 @@ from storage.format.record_body import (
     RawRecord,
     encode_attributes_and_deltas,
     encode_field,
+    encode_record_with_timestamp_delta,
     find_field_positions,
     iter_body,
     raw_records,
-    replace_timestamp_delta,
     size_field,
 )
 from storage.format.record_decoder import RecordDecoder
@@ -116,7 +116,7 @@ def damaged_batches(draw: st.DrawFn) -> bytes:
     )
     wanted = draw(st.lists(st.tuples(st.integers(0, 5), few), min_size=1, max_size=12))
     builder = BatchBuilder()
-    builder.append(
+    builder.append_in_one_batch(
         [OffsetCommitRecord(GroupId("group"), "topic", partition, value) for partition, value in wanted]
     )
     (data,) = builder.build(Offset(draw(st.sampled_from([0, 1 << 40]))), LeaderEpoch(1), NOW)
@@ -198,7 +198,7 @@ def test_the_loader_knows_names_from_batches_before(appends: list[list[Record]])
     loader = RecordDecoder()
     for records in [*appends, *appends]:
         builder = BatchBuilder(1 << 24)
-        builder.append(records)
+        builder.append_in_one_batch(records)
         (data,) = builder.build(Offset(0), LeaderEpoch(0), NOW)
         assert (loader.decode_batch(read_checked_batch(data)), None) == (one_by_one(data)[0][0], None)
 
@@ -234,7 +234,7 @@ def test_a_record_that_is_written_is_read(
     (found,) = raw_records(batch, written)
     assert raw_with_time(batch, found) == (7 + delta, NOW, key, value)
     assert (found.start, found.end, found.is_tombstone) == (0, len(written), value is None)
-    assert replace_timestamp_delta(written, found, timestamp_delta) == record(
+    assert encode_record_with_timestamp_delta(written, found, timestamp_delta) == record(
         (key, value), delta, timestamp_delta
     )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from protocol.java_hash import java_string_hash
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import (
-    PartitionPlacementTally,
+    GroupPlacementTally,
     find_swapped_directories,
     infer_earlier_partition_count,
     infer_later_partition_count,
@@ -86,9 +86,9 @@ def names(count: int) -> list[GroupId]:
 
 def placed(
     groups: Iterable[GroupId], by: int, now: int, moved: Mapping[int, int] | None = None
-) -> list[PartitionPlacementTally]:
+) -> list[GroupPlacementTally]:
     """Groups that were placed by a number of partitions, seen with another; `moved` are directories."""
-    found = [PartitionPlacementTally(Partition(partition), now) for partition in range(now)]
+    found = [GroupPlacementTally(Partition(partition), now) for partition in range(now)]
     for group in groups:
         home = partition_for(group, by)
         found[(moved or {}).get(home, home)].add_group(group)
@@ -99,7 +99,7 @@ def test_groups_in_their_places() -> None:
     found = placed(names(500), 50, 50)
     assert sum(each.groups for each in found) == 500
     assert [
-        each.partition for each in found if each.elsewhere or each.names or each.common_home_partition
+        each.partition for each in found if each.elsewhere or each.names or each.common_other_home_partition
     ] == []
     assert (
         find_swapped_directories(found),
@@ -112,7 +112,7 @@ def test_groups_in_their_places() -> None:
 def test_two_directories_that_were_exchanged(groups: int) -> None:
     found = placed(names(groups), 8, 8, {1: 0, 0: 1})
     assert find_swapped_directories(found) == {0: 1, 1: 0}
-    assert [each.common_home_partition for each in found[:3]] == [1, 0, None]
+    assert [each.common_other_home_partition for each in found[:3]] == [1, 0, None]
     first = found[0]
     assert first.misplaced_group_count == first.groups == first.elsewhere[Partition(1)] > 1
     assert first.names == [name for name in names(groups) if partition_for(name, 8) == 1][:20]

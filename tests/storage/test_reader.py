@@ -9,8 +9,8 @@ import pytest
 
 from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import write_cleaned_segments
 from storage.errors import CorruptLog
 from storage.format.batch import Batch, iter_batches, iter_records
 from storage.format.batch_format import TRANSACTIONAL
@@ -93,7 +93,7 @@ class Reading:
             Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
         )
         return self.manager.run_read_on_log(
-            Partition(0), lambda log: self.reader.find_timestamp_and_offset(log, sought), fresh=True
+            Partition(0), lambda log: self.reader.resolve_list_offsets_query(log, sought), fresh=True
         )
 
     def compact(self) -> bool:
@@ -186,7 +186,7 @@ def test_who_reads_on_finds_the_place_without_a_look_at_the_index() -> None:
 def reads_of(reading: Reading, act: object) -> list[tuple[int, int]]:
     """Position and size of what is read from files meanwhile."""
     seen: list[tuple[int, int]] = []
-    log = reading.manager.log(Partition(0))
+    log = reading.manager.get_or_create_log(Partition(0))
     segment = log.segments[-1]
     file = segment._open()
     original = file.pread
@@ -395,7 +395,7 @@ def test_a_time_is_found_as_by_looking_at_every_record(seed: int) -> None:
     times = [number * 10 + rng.randint(-40, 40) for number in range(120)]
     reading = with_times(*times)
     reading.manager.checkpoint_journal()
-    assert len(reading.manager.log(Partition(0)).segments) > 3
+    assert len(reading.manager.get_or_create_log(Partition(0)).segments) > 3
     for restarted in (False, True):
         if restarted:
             reading.manager.close()
@@ -412,7 +412,7 @@ def test_damage_is_an_error_with_its_place() -> None:
     for number in range(4):
         reading.history.value(f"k{number}", "v")
     reading.manager.checkpoint_journal()
-    segment = reading.manager.log(Partition(0)).segments[0]
+    segment = reading.manager.get_or_create_log(Partition(0)).segments[0]
     second = content(reading.manager, 0)[1]
     inode = reading.fs.inode(segment.path)
     inode.data[content(reading.manager, 0)[0].size_bytes + 16] = 99  # no magic

@@ -13,7 +13,7 @@ from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
 from storage.journal.journal_registry import write_registry_file
 from storage.log_manager import LogManager
-from storage.recovery.check import check_partition
+from storage.recovery.full_check import check_partition
 from storage.recovery.recovery import UNKNOWN_END
 from storage.recovery.shared_directory import SharedDirectoryFiles
 from storage.settings import LogSettings
@@ -109,7 +109,11 @@ def test_a_flipped_byte_before_the_end_is_damage_and_nothing_is_cut() -> None:
 def test_a_failed_partition_refuses_and_the_others_serve() -> None:
     fs = log_of([b"junk" * 20, *BATCHES], point=None)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    for use in (manager.end_offset, manager.log, lambda partition: manager.read(partition, Offset(0), 1)):
+    for use in (
+        manager.end_offset,
+        manager.get_or_create_log,
+        lambda partition: manager.read(partition, Offset(0), 1),
+    ):
         with pytest.raises(CorruptLog):
             use(Partition(0))
     with pytest.raises(CorruptLog):
@@ -336,7 +340,7 @@ def test_a_log_that_does_not_start_at_zero_is_read() -> None:
     fs.mkdir(segment(0).parent)
     fs.open(segment(0, 100), create=True).pwrite([batch(1, 100, 2)], 0)
     manager = LogManager.open(ROOT, SETTINGS, fs)
-    assert manager.log(Partition(0)).start_offset == 100
+    assert manager.get_or_create_log(Partition(0)).start_offset == 100
     assert manager.read(Partition(0), Offset(0), 1000) == (batch(1, 100, 2), 102)
 
 

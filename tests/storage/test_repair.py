@@ -22,8 +22,8 @@ from storage.format.batch import BatchBuilder, iter_batches
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, UnknownRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.check import CheckedPartition, check_directory, check_partition
-from storage.recovery.repair import GroupDataLoss, Repair, _csv, carry_out, plan_repair
+from storage.recovery.full_check import CheckedPartition, check_directory, check_partition
+from storage.recovery.repair import PossibleGroupDataLoss, Repair, _csv, carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.strategies import batch
 from tests.storage.test_old_messages import PAIRS, message_set, wrapper
@@ -303,7 +303,7 @@ def test_without_recovery_point_damage_with_something_behind_it_is_damage(tmp_pa
 
 def test_names_in_the_table_of_what_may_be_older_are_no_formulas() -> None:
     older = [("=cmd|' /C calc'!A0", "@t", 0, 1), ("-g", "+1", 1, -1), ("g", "t", 2, 3)]
-    assert list(csv.reader(io.StringIO(_csv(GroupDataLoss(older=older)))))[1:] == [
+    assert list(csv.reader(io.StringIO(_csv(PossibleGroupDataLoss(older=older)))))[1:] == [
         ["'=cmd|' /C calc'!A0", "'@t", "0", "1"],
         ["'-g", "'+1", "1", "-1"],
         ["g", "t", "2", "3"],
@@ -315,7 +315,7 @@ def test_what_may_be_older_is_said(tmp_path: Path) -> None:
 
     def commit(group: str, offset: int) -> int:
         builder = BatchBuilder()
-        builder.append(
+        builder.append_in_one_batch(
             [OffsetCommitRecord(GroupId(group), "t", 0, OffsetAndMetadata(Offset(offset), -1, "", 1))]
         )
         at = manager.end_offset(Partition(P))
@@ -347,7 +347,7 @@ def test_a_record_that_makes_no_sense_is_damage_too(tmp_path: Path) -> None:
     fill(tmp_path, 3)
     manager = LogManager.open(tmp_path, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
-    builder.append([UnknownRecord(1, b"\0\1\0\1", b"")])
+    builder.append_in_one_batch([UnknownRecord(1, b"\0\1\0\1", b"")])
     manager.append(
         [Entry(Partition(P), Offset(9), builder.build(Offset(9), LeaderEpoch(0), 1)[0])], sync=True
     )

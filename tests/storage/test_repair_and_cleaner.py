@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from protocol.newtypes import Partition
-from storage.recovery.check import check_partition
+from storage.recovery.full_check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
 from tests.storage.cleaning import replay
 from tests.storage.test_cleaner import ROOT, Bench

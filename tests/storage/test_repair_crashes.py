@@ -14,7 +14,7 @@ from storage.errors import StorageError
 from storage.format.batch import iter_batches
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
-from storage.recovery.check import check_partition
+from storage.recovery.full_check import check_partition
 from storage.recovery.repair import carry_out, plan_repair
 from storage.settings import LogSettings
 from tests.storage.every_fault import EVERY_FAULT

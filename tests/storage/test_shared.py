@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from protocol.newtypes import Offset, Partition
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.partition_cleaning import (
+    CleaningAborted,
+    CleaningJob,
+    CleaningResult,
+    write_cleaned_segments,
+)
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import CleaningAborted, CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.checkpoint_file import read_offsets
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import CLEANER_OFFSET_FILE, RECOVERY_POINT_FILE
@@ -105,7 +110,7 @@ def test_a_node_opens_no_partition_that_it_was_not_given() -> None:
     assert machine.owners[0] == other
     for step in (
         lambda: manager.end_offset(Partition(0)),
-        lambda: manager.log(Partition(0)),
+        lambda: manager.get_or_create_log(Partition(0)),
         lambda: manager.read(Partition(0), Offset(0), 100),
     ):
         with pytest.raises(NotOwned, match="partition 0 is not this node's"):
@@ -132,7 +137,7 @@ def test_a_dead_nodes_journal_is_settled_only_for_the_partitions_that_it_had() -
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
     }
     assert machine.shared is not None
-    machine.shared.replay_node_journal(1, [Partition(1)])
+    machine.shared.replay_and_remove_node_journal(1, [Partition(1)])
     assert untouched == {
         name: bytes(machine.fs.inode(ROOT / "__consumer_offsets-0" / name).data)
         for name in machine.fs.listdir(ROOT / "__consumer_offsets-0")
@@ -150,7 +155,7 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
     log = machine.fs.inode(ROOT / "__consumer_offsets-0" / f"{0:020d}.log")
     del log.data[:]
     assert machine.shared is not None
-    settled = machine.shared.replay_node_journal(1, [Partition(0)])
+    settled = machine.shared.replay_and_remove_node_journal(1, [Partition(0)])
     assert list(settled.failed) == [0]
     assert [name for name in machine.fs.listdir(ROOT / "journal.1") if name.endswith(".journal")]
     replacement = LogManager.open_in_shared_directory(ROOT, SETTINGS, machine.shared.topic_id, 1, machine.fs)
@@ -158,7 +163,7 @@ def test_damage_in_what_a_dead_node_left_keeps_its_journal_and_gives_the_partiti
         replacement.adopt(Partition(0), *machine.shared.get_partition_recovery_point(Partition(0)))
     assert 0 in replacement.failed_partitions
     replacement.close()
-    machine.shared.replay_node_journal(1, ())
+    machine.shared.replay_and_remove_node_journal(1, ())
     machine.shared.close(clean=True)
     assert not machine.fs.exists(ROOT / ".kafka_cleanshutdown")
     machine.fs.restart(power_loss=False)
@@ -216,7 +221,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
         fs.restart(power_loss=True)
         shared, _ = SharedDirectoryFiles.open(ROOT, SETTINGS, fs)
     else:
-        shared.note_release(Partition(3), first.release(Partition(3)))
+        shared.save_release_position(Partition(3), first.release(Partition(3)))
         # Nothing may be swapped into a partition that is not this node's any more.
         assert (
             LogCleaner(
@@ -225,7 +230,7 @@ def test_up_to_where_a_node_has_compacted_is_known_to_the_next_one(ends: str) ->
             is None
         )
         first.close()
-        shared.replay_node_journal(1, [])
+        shared.replay_and_remove_node_journal(1, [])
     assert read_offsets(fs, ROOT / CLEANER_OFFSET_FILE) == {("__consumer_offsets", 3): cleaning.end_offset}
     second = LogManager.open_in_shared_directory(ROOT, SETTINGS, shared.topic_id, 2, fs)
     second.adopt(Partition(3), *shared.get_partition_recovery_point(Partition(3)))

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from storage.cleaner.log_cleaner import LogCleaner
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.cleaner.plan import CleanerSettings
-from storage.cleaner.work import write_cleaned_segments
 from storage.disk.filesystem import FileSystem
 from storage.errors import StorageError
 from storage.log_manager import LogManager
-from storage.partition.swap import finish_swaps
+from storage.partition.swap import finish_or_undo_swaps
 from storage.settings import LogSettings
 from tests.storage.cleaning import NOW, RETENTION, History, build, content, replay
 from tests.storage.every_fault import EVERY_FAULT
@@ -92,7 +92,7 @@ def files(fs: FaultyFileSystem, *names: str) -> list[str]:
     fs.mkdir(DIRECTORY)
     for name in names:
         put(fs, name)
-    finish_swaps(fs, DIRECTORY)
+    finish_or_undo_swaps(fs, DIRECTORY)
     return fs.listdir(DIRECTORY)
 
 
@@ -123,12 +123,12 @@ def test_a_swap_replaces_all_segments_that_begin_within_it() -> None:
     swapped = build(0, [(b"k", b"v")]) + build(150, [(b"l", b"w")])
     put(fs, f"{A}.log.swap", swapped)
     put(fs, f"{A}.timeindex.swap")
-    assert finish_swaps(fs, DIRECTORY)
+    assert finish_or_undo_swaps(fs, DIRECTORY)
     assert fs.listdir(DIRECTORY) == [
         f"{A}.log", f"{A}.snapshot", f"{A}.timeindex", f"{C}.index", f"{C}.log", f"{C}.snapshot",
     ]  # fmt: skip
     assert bytes(fs.inode(DIRECTORY / f"{A}.log").data) == swapped
-    assert not finish_swaps(fs, DIRECTORY)
+    assert not finish_or_undo_swaps(fs, DIRECTORY)
 
 
 def test_the_rest_of_a_swap_whose_log_has_its_name_already() -> None:
@@ -141,7 +141,7 @@ def test_a_log_that_was_opened_again_is_not_swapped_into() -> None:
     fs, manager, history = prepared(0)
 
     def run(job: object) -> object:
-        from storage.cleaner.work import CleaningJob
+        from storage.cleaner.partition_cleaning import CleaningJob
 
         assert isinstance(job, CleaningJob)
         result = write_cleaned_segments(fs, job)

@@ -85,7 +85,7 @@ class MemoryWriter:
         """Take records, all or none."""
         if self.error is not None:
             return self._refused(self.error)
-        self.builder.append(records)
+        self.builder.append_in_one_batch(records)
         return self._ticket()
 
     def append_offsets(self, commits: list[TopicOffsetCommits]) -> DurabilityTicket:
@@ -127,7 +127,7 @@ class MemoryClaim:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.end_offset = log.topic.end_offset(partition)
-        self.size_bytes = sum(map(len, self._batches))
+        self.approximate_bytes = sum(map(len, self._batches))
 
     async def read(self) -> AsyncIterator[LogChunk]:
         """All batches there were when the partition was claimed."""
@@ -222,7 +222,7 @@ class MemoryLog:
         self.topic.claim(partition, leader_epoch)
         return MemoryClaim(self, partition, leader_epoch)
 
-    async def wait_for_log_repair(self, partition: Partition) -> None:
+    async def repair_log_or_wait(self, partition: Partition) -> None:
         """Return once a partition is not broken."""
         while partition in self._broken:
             await self._broken[partition].wait()

@@ -148,7 +148,7 @@ class World:
     async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.there))
 
-    async def probe_commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
         return await self._asked(
             lambda: {place: self.refused[place] for place in offsets if place in self.refused}
         )
@@ -550,7 +550,7 @@ class Failing(World):
     ("fails", "writes"),
     [
         ("World.fetch_group_state", 0),
-        ("probe_commit", 0),
+        ("predict_commit_errors", 0),
         ("World.commit.", 1),
         ("World.fetch_committed_offsets", 1),
     ],

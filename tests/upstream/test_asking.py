@@ -12,14 +12,14 @@ import pytest
 
 from coordinator.upstream.adoption import ClusterGroupState, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_partitions import split_into_portions
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds
 from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
 from coordinator.upstream.monitor import UpstreamMonitor
+from coordinator.upstream.open_transaction_partitions import split_into_portions
 from coordinator.upstream.topic_diff import ABSENT, UNSURE, SeenTopic, TopicDiff
-from coordinator.upstream.topics import UpstreamTopics
+from coordinator.upstream.topics import UpstreamTopicsReader
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
@@ -67,7 +67,7 @@ def member(kafka: KafkaCluster, group: str, topic: str, **settings: Any) -> Iter
 async def test_topics_with_ids_and_partitions(
     kafka: KafkaCluster, topic: str, upstream: UpstreamCluster
 ) -> None:
-    topics = UpstreamTopics(upstream)
+    topics = UpstreamTopicsReader(upstream)
     look = await topics.fetch_all_topics()
     assert look.topics[topic].partitions == 3
     assert any(look.topics[topic].topic_id)
@@ -81,7 +81,7 @@ async def test_what_a_user_may_not_describe_is_no_absence(
 ) -> None:
     async with asyncio.timeout(120):
         bob = await as_user(kafka, tmp_path, "bob")
-        topics = UpstreamTopics(bob)
+        topics = UpstreamTopicsReader(bob)
         assert topic not in (await topics.fetch_all_topics()).topics
         assert await topics.fetch_topics_by_name([topic]) == {topic: UNSURE}
         with pytest.raises(
@@ -105,10 +105,10 @@ async def test_the_monitor_follows_topics(kafka: KafkaCluster, upstream: Upstrea
         on_topics=note,
         on_brokers=lambda found: brokers.append(set(found)),
     )
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     assert "was-here" in monitor.topics, "one denial is not enough"
     assert brokers == [{1}]
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     assert changes[-1] == TopicDiff(deleted=("was-here",))
     kafka.create_topic("followed", 2)
     async with running(monitor):
@@ -135,13 +135,13 @@ async def test_a_topic_that_was_made_anew_between_two_looks(
 
     kafka.create_topic("anew", 1)
     monitor = UpstreamMonitor(upstream, {}, refresh_ms=60_000, on_topics=note, on_brokers=lambda _: None)
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     old = monitor.topics["anew"]
     kafka.delete_topic("anew")
     kafka.create_topic("anew", 2)
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     assert monitor.topics["anew"] == old, "one answer is not enough"
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     assert changes[-1].deleted == ("anew",)
     assert changes[-1].created["anew"].topic_id != old.topic_id
     kafka.delete_topic("anew")
@@ -206,7 +206,7 @@ async def test_what_would_be_refused_is_said_and_nothing_is_stored(
         [*gone, *(TopicPartition(topic, index) for index in range(3))], TransferredOffset(1)
     )
     refused = dict.fromkeys(gone, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert await groups.probe_commit(name, offsets) == refused
+    assert await groups.predict_commit_errors(name, offsets) == refused
     assert (await groups.fetch_group_state(name), await groups.fetch_committed_offsets(name)) == before
     assert await groups.commit(name, offsets) == refused
 
@@ -221,9 +221,9 @@ async def test_what_a_user_may_not_commit_would_be_refused(
         alice = await as_user(kafka, tmp_path, "alice")
         groups, offsets = UpstreamGroups(alice), {TopicPartition(topic, 0): TransferredOffset(1)}
         refused = dict.fromkeys(offsets, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        assert await groups.probe_commit(GroupId("of-alice"), offsets) == refused
+        assert await groups.predict_commit_errors(GroupId("of-alice"), offsets) == refused
         assert await groups.commit(GroupId("of-alice"), offsets) == refused
-        for attempt in (groups.probe_commit, groups.commit):
+        for attempt in (groups.predict_commit_errors, groups.commit):
             with pytest.raises(UpstreamRequestRefused, match="GROUP_AUTHORIZATION_FAILED"):
                 await attempt(GroupId("of-others"), offsets)
         await alice.close()

@@ -14,15 +14,15 @@ from coordinator.config import Address, ConfigError
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import (
-    AccessRefused,
     OtherCluster,
     Unreachable,
     UnreadableCredentials,
+    UpstreamAuthenticationFailed,
     UpstreamError,
     UpstreamIsOurselves,
+    UpstreamLacksApiVersion,
     UpstreamNotKafka,
     UpstreamTimeout,
-    UpstreamTooOld,
 )
 from protocol.apis import ApiKey, VersionRange
 from protocol.headers import encode_response
@@ -82,13 +82,15 @@ async def test_without_credentials(kafka: KafkaCluster, tmp_path: Path, protocol
 async def test_a_wrong_password(kafka: KafkaCluster, tmp_path: Path, mechanism: str) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", mechanism)
     settings["sasl_password_file"].write_text("guess")
-    await refused(settings, AccessRefused, "upstream.sasl.username: ", "uthentication failed")
+    await refused(settings, UpstreamAuthenticationFailed, "upstream.sasl.username: ", "uthentication failed")
 
 
 async def test_a_token_that_has_expired(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SASL_PLAINTEXT", "OAUTHBEARER")
     settings["sasl_oauthbearer_token_file"].write_text(unsecured_token("alice", -10))
-    await refused(settings, AccessRefused, "upstream.sasl.oauthbearer.token.file: ", "refuses the node")
+    await refused(
+        settings, UpstreamAuthenticationFailed, "upstream.sasl.oauthbearer.token.file: ", "refuses the node"
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ async def test_another_security_protocol_than_the_listeners(
 async def test_a_certificate_of_an_unknown_authority(kafka: KafkaCluster, tmp_path: Path) -> None:
     settings = settings_for(kafka, tmp_path, "SSL", None)
     settings["ssl_ca_location"] = None
-    await refused(settings, AccessRefused, "upstream.ssl.ca.location: ", "not trusted")
+    await refused(settings, UpstreamAuthenticationFailed, "upstream.ssl.ca.location: ", "not trusted")
 
 
 async def test_a_certificate_for_another_name(kafka: KafkaCluster, tmp_path: Path) -> None:
@@ -191,7 +193,12 @@ async def test_what_never_answers() -> None:
 async def test_a_broker_that_is_too_old() -> None:
     async with old_broker({ApiKey.METADATA: VersionRange(0, 9)}) as port:
         await refused(
-            plain(port), UpstreamTooOld, "upstream.bootstrap.servers: ", "METADATA", "0 to 9", "10 or newer"
+            plain(port),
+            UpstreamLacksApiVersion,
+            "upstream.bootstrap.servers: ",
+            "METADATA",
+            "0 to 9",
+            "10 or newer",
         )
 
 

@@ -157,7 +157,7 @@ async def test_the_monitor_follows_a_broker_that_is_replaced(
     monitor = UpstreamMonitor(
         upstream, {}, refresh_ms=200, on_topics=note, on_brokers=lambda found: seen.append(set(found))
     )
-    await monitor.refresh_once()
+    await monitor.refresh_and_report_changes()
     running = asyncio.create_task(monitor.run())
     try:
         three.replace(3, 9)

@@ -38,7 +38,7 @@ async def test_a_look_at_what_is_no_metadata_fails_as_any_other() -> None:
     cluster = Garbling(UpstreamConfig((Address("127.0.0.1", 1),)), read=read)
     monitor = UpstreamMonitor(cluster, {}, refresh_ms=1, on_topics=changed, on_brokers=lambda _: None)
     with pytest.raises(UpstreamNotKafka, match=r"upstream.bootstrap.servers: .* no METADATA response"):
-        await monitor.refresh_once()
+        await monitor.refresh_and_report_changes()
     following = asyncio.create_task(monitor.run())
     while monitor.failing is None:
         await asyncio.sleep(0)

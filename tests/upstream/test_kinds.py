@@ -11,7 +11,7 @@ from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.cluster_request_types import OPTIONAL, UpstreamRequest
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.errors import UpstreamError, UpstreamRequestRefused, UpstreamTooOld
+from coordinator.upstream.errors import UpstreamError, UpstreamLacksApiVersion, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.apis import ApiKey, VersionRange
 from protocol.consumer_group_messages import ConsumerGroupDescribeResponse
@@ -40,7 +40,7 @@ class Played(UpstreamCluster):
         self._said = {api: list(answers) for api, answers in said.items()}
         self.asked: list[ApiKey] = []
 
-    async def call_coordinator(self, group: str, question: UpstreamRequest) -> Any:
+    async def call_coordinator_once(self, group: str, question: UpstreamRequest) -> Any:
         """The next answer to this api."""
         assert question.build(0).__class__.__name__.startswith(RESPONSES[question.api].name[:-8])
         self.asked.append(question.api)
@@ -56,8 +56,8 @@ class Played(UpstreamCluster):
         return RESPONSES[question.api](groups=[described])
 
 
-def too_old(api: ApiKey, offered: VersionRange | None = None) -> UpstreamTooOld:
-    return UpstreamTooOld(ADDRESS, api, offered, OPTIONAL[api])
+def too_old(api: ApiKey, offered: VersionRange | None = None) -> UpstreamLacksApiVersion:
+    return UpstreamLacksApiVersion(ADDRESS, api, offered, OPTIONAL[api])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,7 +94,7 @@ async def test_an_error_of_any_kind_is_no_absence(api: ApiKey, error: ErrorCode)
 async def test_a_broker_that_has_given_up_our_version_does_not_say_that_there_is_no_such_group(
     api: ApiKey,
 ) -> None:
-    with pytest.raises(UpstreamTooOld):
+    with pytest.raises(UpstreamLacksApiVersion):
         await UpstreamGroups(Played({api: [too_old(api, VersionRange(9, 9))]})).fetch_group_state(GROUP)
     older = VersionRange(OPTIONAL[api].min - 1, OPTIONAL[api].min - 1)
     assert (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from coordinator.admin.lag_metrics import LagCollector
+from coordinator.admin.gateway_lag_metrics import LagCollector
 from coordinator.admin.reference.metrics_markdown_page import heading
 from coordinator.upstream.lag import (
     OFFSETS_PER_STEP,

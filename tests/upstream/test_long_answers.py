@@ -110,7 +110,7 @@ async def test_the_coordinator_of_a_group_with_a_very_long_id_is_not_remembered(
 ) -> None:
     cluster = Large()
     for _ in range(2):
-        await cluster.call_coordinator(
+        await cluster.call_coordinator_once(
             "g" * length, UpstreamRequest.from_fixed_message(ApiKey.OFFSET_FETCH, None)
         )
     assert cluster.asked[ApiKey.FIND_COORDINATOR] == times

@@ -17,13 +17,13 @@ from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor
 from coordinator.upstream.topic_diff import TopicDiff
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.message_codecs import find_message_codec
 from tests.partitions.running import eventually
 from tests.support.log_lines import LogLines
 
 VERSION = 12
-RESPONSE: Any = find_message_classes(ApiKey.METADATA)[1]
+RESPONSE: Any = find_request_and_response_classes(ApiKey.METADATA)[1]
 
 
 def topic(name: str | None, number: int, partitions: int = 1) -> Any:
@@ -107,7 +107,7 @@ async def test_more_brokers_than_can_be_served_are_no_cluster() -> None:
     with pytest.raises(
         UpstreamNotKafka, match=f"names {BROKERS_MAX + 1} brokers; {BROKERS_MAX} can be served"
     ):
-        await following(odd(metadata(brokers=BROKERS_MAX + 1)), []).refresh_once()
+        await following(odd(metadata(brokers=BROKERS_MAX + 1)), []).refresh_and_report_changes()
 
 
 async def test_a_look_that_fails_at_something_unforeseen_is_followed_by_others(lines: LogLines) -> None:

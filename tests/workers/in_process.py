@@ -182,7 +182,7 @@ class Launched:
     def configure(self, settings: Settings, name: int | str) -> None:
         """Logs are the test's."""
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """Nothing holds a loop whose time stands still meanwhile."""
 
     def end_orphaned_worker(self, reason: str) -> None:

@@ -31,7 +31,7 @@ class Cluster:
 
     def follow(self) -> None:
         """Take the commands, and see that they keep the rules."""
-        for command in self.machine.decide_next_orders():
+        for command in self.machine.assign_leaders():
             self.inboxes[command.node].append(command)
             if isinstance(command, LeadOrder):
                 assert command.epoch > self.epochs[command.partition], "an epoch was used twice"
@@ -208,7 +208,7 @@ def test_a_release_that_comes_after_its_node_was_lost_frees_nothing() -> None:
     epoch = cluster.epochs[partition]
     assert partition in cluster.machine.record_worker_death(1)
     assert not cluster.machine.record_release(1, Partition(partition), epoch)
-    assert cluster.machine.decide_next_orders() == []
+    assert cluster.machine.assign_leaders() == []
 
 
 def test_a_drained_node_gives_everything_to_the_others() -> None:

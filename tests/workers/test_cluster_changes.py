@@ -19,7 +19,7 @@ def seen(number: int, partitions: int = 1) -> SeenTopic:
 
 def catalogue(*topics: Topic) -> Catalogue:
     made = Catalogue(topic(OFFSETS_TOPIC, 200, 50))
-    made.apply(Changes(created=topics))
+    made.apply_and_list_deleted(Changes(created=topics))
     return made
 
 
@@ -29,7 +29,7 @@ def test_topics_come_grow_go_and_are_made_anew() -> None:
         created={"comes": seen(4), "anew": seen(5)}, grown={"grows": seen(1, 6)}, deleted=("goes", "anew")
     )
     changes, left_out = compute_changes(known, change)
-    known.apply(changes)
+    known.apply_and_list_deleted(changes)
     assert {each.name: (each.id[0], each.partitions) for each in known.snapshot_topics()} == {
         "grows": (1, 6),
         "comes": (4, 1),
@@ -43,7 +43,7 @@ def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -
     known = catalogue(topic("a.b", 1))
     created = {"a_b": seen(2), "c.d": seen(3), "c_d": seen(4), "e": seen(5)}
     changes, left_out = compute_changes(known, TopicDiff(created=created))
-    known.apply(changes)
+    known.apply_and_list_deleted(changes)
     assert {each.name for each in known.snapshot_topics()} == {"a.b", "c.d", "e"}
     assert left_out == ["a_b", "c_d"]
 
@@ -51,7 +51,7 @@ def test_of_two_names_that_are_too_alike_one_is_left_out_and_the_others_come() -
 def test_a_name_may_come_when_the_one_like_it_goes() -> None:
     known = catalogue(topic("a.b", 1))
     changes, left_out = compute_changes(known, TopicDiff(created={"a_b": seen(2)}, deleted=("a.b",)))
-    known.apply(changes)
+    known.apply_and_list_deleted(changes)
     assert [each.name for each in known.snapshot_topics()] == ["a_b"]
     assert not left_out
 
@@ -65,7 +65,7 @@ def test_a_topic_that_was_left_out_comes_once_the_one_like_it_is_gone() -> None:
     ):
         wanted = with_left_out_topics(left_out, change)
         changes, still = compute_changes(known, wanted)
-        known.apply(changes)
+        known.apply_and_list_deleted(changes)
         left_out = {name: wanted.created[name] for name in still}
         assert {each.name for each in known.snapshot_topics()} == names
         assert left_out == waiting
@@ -87,6 +87,6 @@ def test_what_no_cluster_has_is_left_out_as_the_next_start_would_refuse_it() -> 
     odd |= {"has-the-id-of-known": seen(1), "has-no-id": seen(0), "empty": seen(3, 0)}
     good = {"good-1": seen(4), "x" * 249: seen(5)}
     changes, left_out = compute_changes(known, TopicDiff(created={**odd, **good, "as-good-1": seen(4)}))
-    known.apply(changes)
+    known.apply_and_list_deleted(changes)
     assert {each.name for each in known.snapshot_topics()} == {"known", *good}
     assert left_out == [*odd, "as-good-1"]

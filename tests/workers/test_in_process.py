@@ -21,7 +21,7 @@ from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
-from storage.cleaner.work import write_cleaned_segments
+from storage.cleaner.partition_cleaning import write_cleaned_segments
 from storage.disk.layout import CLEAN_SHUTDOWN_FILE, partition_dir
 from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.net import requests

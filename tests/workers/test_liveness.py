@@ -111,7 +111,7 @@ async def test_a_stall_is_counted_when_the_loop_comes_round() -> None:
     with ours, theirs:
         stalled = asyncio.Event()
         pulse = LoopHeartbeat(asyncio.get_running_loop(), theirs)
-        pulse.set_stall_callback(TIMEOUT_MS, stalled.set)
+        pulse.set_stall_ended_callback(TIMEOUT_MS, stalled.set)
         pulse.start()
         threading.Event().wait(2 * TIMEOUT_MS / 1000)  # holds the loop
         assert not stalled.is_set()

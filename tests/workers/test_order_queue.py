@@ -17,8 +17,8 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
-from coordinator.workers.order_dispatch import NAMES_PER_MESSAGE, WorkerOrderSender
 from coordinator.workers.topic_feed import TopicFeed
+from coordinator.workers.worker_order_sender import NAMES_PER_MESSAGE, WorkerOrderSender
 from protocol.newtypes import LeaderEpoch, Partition
 from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.partitions.running import eventually
@@ -73,7 +73,7 @@ class Played:
 
     def order(self) -> None:
         """Send what follows from the assignment."""
-        self.dispatch.enqueue_orders(self.assignment.decide_next_orders())
+        self.dispatch.enqueue_orders(self.assignment.assign_leaders())
 
 
 @asynccontextmanager

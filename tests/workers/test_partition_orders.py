@@ -100,7 +100,7 @@ class Played:
             self.app.log.end_offset(Partition(partition))
         assert partition not in self.app.manager.owned_partitions
         assert partition not in self.app.manager.loading_partitions
-        self.shared.note_release(Partition(partition), released.position)
+        self.shared.save_release_position(Partition(partition), released.position)
         self.led.discard(partition)
         return released
 
@@ -171,7 +171,7 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
             await client.close()
         app.share.close()
         await app.stop()
-        shared.replay_node_journal(settings.node_id, [*map(Partition, range(PARTITIONS))])
+        shared.replay_and_remove_node_journal(settings.node_id, [*map(Partition, range(PARTITIONS))])
         shared.close(clean=True)
 
 

@@ -25,7 +25,7 @@ from coordinator.cli.errors import CommandError
 from coordinator.cli.partition_commands import send_order_to_supervisor
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
-from coordinator.node import EndOffset
+from coordinator.node import CommittedEndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView
@@ -43,7 +43,7 @@ from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import SubprocessLauncher
 from coordinator.workers.supervisor import Supervisor
-from coordinator.workers.supervisor_topic_changes import apply_atomically_in_steps
+from coordinator.workers.supervisor_topic_changes import apply_all_or_none_in_steps
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.worker import EXIT_FAILED, MISSED_AGAIN_S, MISSED_MAX, UnknownTopicRefresher
 from coordinator.workers.worker_process import WorkerProcess
@@ -128,7 +128,7 @@ def test_of_changes_that_two_decide_on_at_once_only_those_fit_that_the_limits_le
 
 def made(changes: list[Changes], draft: Draft) -> bool:
     """Whether the supervisor has made these changes."""
-    steps = apply_atomically_in_steps(changes, draft)
+    steps = apply_all_or_none_in_steps(changes, draft)
     while True:
         try:
             next(steps)
@@ -168,7 +168,7 @@ class Master:
         if done:
             self.version += 1
             told = [messages.TopicsChanged(self.version, draft.changes())]
-            self.catalogue.apply(draft.changes())
+            self.catalogue.apply_and_list_deleted(draft.changes())
         answer = messages.TopicChangeReply(self.version, conflict=not done and not error, error=error)
         if answer_first:
             self.stores[index].queue_message(answer)
@@ -323,7 +323,7 @@ class Fed:
         for name in names:
             draft.add_topic(name, 1, topic_id=new_topic_id())
         changes = draft.changes()
-        self.catalogue.apply(changes)
+        self.catalogue.apply_and_list_deleted(changes)
         self.feed.publish_changes(changes)
 
     async def has_read(self, store: CatalogueReplica) -> None:
@@ -447,7 +447,7 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
     restarts = Restarts(lambda: now[0])
     pauses = [restarts.record_death(1) for _ in range(6)]
     assert pauses == [0.0, 1.0, 2.0, None, None, None]
-    assert restarts.restart_delay_s(1) == PAUSE_S_MAX
+    assert restarts.compute_restart_delay_s(1) == PAUSE_S_MAX
     assert restarts.total_deaths_of_node(1) == 6
     now[0] += WITHIN_S + 1
     assert restarts.record_death(1) == 0.0
@@ -464,7 +464,7 @@ def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> N
         (2, messages.CommittedOffsetsQuery(2, GroupId("h"), partitions)),
     ]
     told.clear()
-    known = {"t": {0: EndOffset(Offset(5), 1_700)}}
+    known = {"t": {0: CommittedEndOffset(Offset(5), 1_700)}}
     ends.forward_reply(3, messages.CommittedOffsetsReply(2, {}))  # was not asked
     ends.forward_reply(2, messages.CommittedOffsetsReply(2, known))
     ends.forward_reply(2, messages.CommittedOffsetsReply(2, {}))  # twice: does not count
@@ -493,11 +493,11 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
     ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
     ends.fail_queries_of_node(1)
     ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.forward_reply(2, messages.CommittedOffsetsReply(1, {"t": {0: EndOffset(Offset(5), 1_700)}}))
+    ends.forward_reply(2, messages.CommittedOffsetsReply(1, {"t": {0: CommittedEndOffset(Offset(5), 1_700)}}))
     assert [node for node, _ in told] == [2, 2]
-    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {"u": {0: CommittedEndOffset(Offset(6), 1_700)}}))
     assert told[2:] == [
-        (1, messages.RelayedCommittedOffsetsReply(1, {"u": {0: EndOffset(Offset(6), 1_700)}}))
+        (1, messages.RelayedCommittedOffsetsReply(1, {"u": {0: CommittedEndOffset(Offset(6), 1_700)}}))
     ]
 
 
@@ -539,7 +539,7 @@ class Unsupervised:
     def configure(self, settings: Settings, name: int | str) -> None:
         pass
 
-    def set_stall_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
+    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         pass
 
     def end_orphaned_worker(self, reason: str) -> None:
@@ -632,7 +632,7 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
 def test_ends_survive_the_way_between_processes() -> None:
     for message in (
         messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0, 1)}),
-        messages.RelayedCommittedOffsetsReply(9, {"t": {0: EndOffset(Offset(5), 1_700)}, "u": {}}),
+        messages.RelayedCommittedOffsetsReply(9, {"t": {0: CommittedEndOffset(Offset(5), 1_700)}, "u": {}}),
     ):
         kind = (
             messages.FromWorker

@@ -169,9 +169,9 @@ async def test_the_clusters_own_offsets_topic_is_known_by_its_id(tmp_path: Path)
         ours = store.catalogue.offsets_topic.id
         topics = list(store.catalogue.snapshot_topics())
         store.queue_message(messages.AllTopicsPiece(1, topics, is_first=True, is_last=False))
-        played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
+        played.app.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
         store.queue_message(messages.AllTopicsPiece(1, [], is_first=False, is_last=True))
-        played.app.update_upstream(UpstreamState(offsets_topic=seen), 1)
+        played.app.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)
         found = store.catalogue.by_id(seen[0])
         assert found is not None
         assert (found.name, found.partitions) == (OFFSETS_TOPIC, 60)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from coordinator.catalogue.configs import END_GROUP
+from coordinator.catalogue.topic_configs import END_GROUP
 from protocol.errors import ErrorCode
 from protocol.newtypes import Partition
 from tests.offsets.test_reading import Consumer, with_confluent

@@ -10,7 +10,7 @@ from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
 from coordinator.node import Node
-from coordinator.partitions.adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
+from coordinator.partitions.group_adoption import AdoptedOffset, AdoptionOutcome, AdoptionReading
 from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED

@@ -12,8 +12,13 @@ from coordinator.cli.cluster import groups
 from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
 from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.group_and_member_removal import leaving_identity, remove_at_coordinator
+from coordinator.cli.cluster.group_offset_requests import (
+    OFFSETS_AT_ONCE,
+    Failures,
+    commit,
+    commit_at_coordinator,
+)
 from coordinator.cli.cluster.model import CommittedOffset
-from coordinator.cli.cluster.offsets import OFFSETS_AT_ONCE, Failures, commit, commit_at_coordinator
 from coordinator.cli.errors import CommandError
 from protocol.errors import ErrorCode
 

@@ -68,7 +68,7 @@ class NodeConnection:
         return str(self.address)
 
     def _open(self, timeout_s: float, security: Security) -> socket.socket:
-        opened = security.wrap_in_tls(
+        opened = security.wrap_in_tls_if_configured(
             socket.create_connection(self.address, timeout=timeout_s), self.address.host
         )
         opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -66,7 +66,7 @@ def _list_on(
     ]
 
 
-def match_groups(client: Client, patterns: Sequence[str]) -> list[str]:
+def expand_group_patterns(client: Client, patterns: Sequence[str]) -> list[str]:
     """Return the ids that these names and patterns (`*`, `?`, `[...]`) stand for, each once.
 
     A name without wildcards stands for itself, even if there is no such group; so does the name of an existing group.

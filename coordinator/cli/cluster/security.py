@@ -36,7 +36,7 @@ class Security(msgspec.Struct, frozen=True):
     username: str = ""
     password: str = ""
 
-    def wrap_in_tls(self, plain: socket.socket, host: str) -> socket.socket:
+    def wrap_in_tls_if_configured(self, plain: socket.socket, host: str) -> socket.socket:
         """Return the socket, wrapped in TLS if configured. Raises OSError (ssl.SSLError if TLS fails)."""
         if self.tls is None:
             return plain

@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Client
-    from coordinator.cli.cluster.offsets import Failures
+    from coordinator.cli.cluster.group_offset_requests import Failures
 
 
 class CurrentGroup(msgspec.Struct, frozen=True):
@@ -61,12 +61,12 @@ class Row(msgspec.Struct, frozen=True):
 
 def read_current(client: "Client", groups: Sequence[str]) -> dict[str, CurrentGroup]:
     """Return the state and offsets of groups. Raises CommandError if one cannot be read."""
+    from coordinator.cli.cluster import group_offset_requests
     from coordinator.cli.cluster import groups as asking
-    from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import get_answer_or_raise
 
     described = asking.describe(client, groups)
-    committed = offsets.fetch_committed_offsets(client, groups)
+    committed = group_offset_requests.fetch_committed_offsets(client, groups)
     found = {}
     for group in groups:
         answer = described[group]
@@ -85,7 +85,7 @@ def commit_changes(
     Returns the refused partitions by group, and a line for each group of which something was refused.
     """
     from coordinator.cli.cluster.commit_after_member_removal import fence_and_commit
-    from coordinator.cli.cluster.offsets import commit
+    from coordinator.cli.cluster.group_offset_requests import commit
 
     refused: dict[str, Failures] = {}
     failed: list[str] = []

@@ -36,7 +36,7 @@ def copy(
     set.
     """
     with exit_on_errors():
-        from coordinator.cli.cluster import offsets
+        from coordinator.cli.cluster import group_offset_requests
         from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.groups import changes
         from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
@@ -44,7 +44,7 @@ def copy(
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
             rows = get_answer_or_raise(
-                offsets.fetch_committed_offsets(client, [source])[source],
+                group_offset_requests.fetch_committed_offsets(client, [source])[source],
                 f"reading the offsets of group {source}",
             )
         chosen = [row for row in rows if wanted is None or is_wanted(row.place, wanted)]

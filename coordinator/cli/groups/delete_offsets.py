@@ -14,8 +14,8 @@ from protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from coordinator.cli.cluster.group_offset_requests import Failures
     from coordinator.cli.cluster.model import CommittedOffset
-    from coordinator.cli.cluster.offsets import Failures
 
 
 @expand_dataclass_parameters
@@ -36,7 +36,7 @@ def delete_offsets(
     Offsets in topics that members of the group consume are refused. Exit code 1 if there are none, or one was refused.
     """
     with exit_on_errors():
-        from coordinator.cli.cluster import offsets
+        from coordinator.cli.cluster import group_offset_requests
         from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.resets.offsets_file import get_group_offsets, read_offsets
         from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics
@@ -48,14 +48,14 @@ def delete_offsets(
         if from_file:
             named = {row.place for row in get_group_offsets(from_file, read_offsets(from_file), group)}
         with at.connect() as client:
-            found = offsets.fetch_committed_offsets(client, [group])[group]
+            found = group_offset_requests.fetch_committed_offsets(client, [group])[group]
             rows = get_answer_or_raise(found, f"reading the offsets of group {group}")
             chosen = [row for row in rows if all_topics or row.place in named or is_wanted(row.place, wanted)]
             if not chosen:
                 raise CommandError(f"group {group} has no such offsets")
             refused: Failures = {}
             if execute:
-                refused = offsets.delete_offsets(client, group, [row.place for row in chosen])
+                refused = group_offset_requests.delete_offsets(client, group, [row.place for row in chosen])
         _report([row for row in chosen if row.place not in refused], execute=execute)
         if refused:
             raise CommandError(_refused(refused))

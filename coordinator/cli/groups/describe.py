@@ -26,7 +26,8 @@ def describe(
     offsets: Annotated[
         bool,
         typer.Option(
-            "--offsets", help="Only committed offsets, with lag and the member that has each partition."
+            "--offsets",
+            help="Only committed offsets, with lag and the member that has each partition.",
         ),
     ] = False,
     state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
@@ -79,8 +80,8 @@ def fetch_descriptions(
     client: "Client", groups: Sequence[str], parts: PartsToDescribe
 ) -> "tuple[list[GroupDescription], list[str]]":
     """Return the descriptions of these groups, and a line for each that cannot be described."""
+    from coordinator.cli.cluster import group_offset_requests
     from coordinator.cli.cluster import groups as asking
-    from coordinator.cli.cluster import offsets
     from coordinator.cli.cluster.client import RefusedAnswer
     from coordinator.cli.cluster.model import list_group_partitions
 
@@ -95,7 +96,7 @@ def fetch_descriptions(
             failed.append(f"describing group {group}: {answer}")
     committed: dict[str, list[CommittedOffset]] = {}
     if parts.need_offsets:
-        for group, offered in offsets.fetch_committed_offsets(client, list(found)).items():
+        for group, offered in group_offset_requests.fetch_committed_offsets(client, list(found)).items():
             if isinstance(offered, RefusedAnswer):
                 failed.append(f"reading the offsets of group {group}: {offered}")
             else:

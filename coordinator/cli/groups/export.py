@@ -23,7 +23,7 @@ def export(
     1: there is nothing to print.
     """
     with exit_on_errors():
-        from coordinator.cli.cluster import offsets
+        from coordinator.cli.cluster import group_offset_requests
         from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.render import print_json
         from coordinator.cli.resets.offsets_file import GroupOffsets, to_csv
@@ -31,7 +31,7 @@ def export(
 
         wanted = parse_topics(topic) if topic else None
         with at.connect() as client:
-            committed = offsets.fetch_committed_offsets(client, which.resolve_group_ids(client))
+            committed = group_offset_requests.fetch_committed_offsets(client, which.resolve_group_ids(client))
         found = []
         for name, answer in committed.items():
             rows = get_answer_or_raise(answer, f"reading the offsets of group {name}")

@@ -20,7 +20,7 @@ from coordinator.cli.resets.strategy import (
     CannotPlan,
     Fact,
     Found,
-    PartitionFacts,
+    OffsetsByPartition,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -34,7 +34,7 @@ from coordinator.cli.resets.strategy import (
     plan,
     required_facts,
 )
-from coordinator.cli.resets.wanted_partitions import WantedPartitions, parse_topics, select
+from coordinator.cli.resets.wanted_partitions import TopicPartitionSelector, parse_topics, select
 
 _SIMPLE: Mapping[str, Strategy] = {
     "--to-earliest": ToEarliest(),
@@ -55,7 +55,7 @@ class OffsetResetRequest(msgspec.Struct, frozen=True):
     strategy: Strategy | None
     path: Path
     file: ByGroup
-    topics: list[WantedPartitions]
+    topics: list[TopicPartitionSelector]
     unchecked: bool
 
 
@@ -138,7 +138,7 @@ def _facts(
     asked: OffsetResetRequest,
     strategies: Mapping[str, Strategy],
     places: Iterable[PartitionRef],
-) -> PartitionFacts:
+) -> OffsetsByPartition:
     """Read the facts from the partitions' leaders, but not the committed offsets, which differ from group to group."""
     wanted = {
         fact for each in strategies.values() for fact in required_facts(each, unchecked=asked.unchecked)
@@ -146,7 +146,7 @@ def _facts(
     found: dict[Fact, Mapping[PartitionRef, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:
         found[fact] = partition_offsets.fetch_offsets_at(client, places, _timestamp(fact, strategies))
-    return PartitionFacts(
+    return OffsetsByPartition(
         starts=found.get(Fact.START, {}), ends=found.get(Fact.END, {}), at_time=found.get(Fact.AT_TIME, {})
     )
 

@@ -81,11 +81,11 @@ def adopt(
     group that is already here stays as it is. Exit code 0 if all groups are here (or would be), 1 if one is not, with
     the reason, 2 for invalid flags or settings.
     """
-    from coordinator.cli.moving.moves import MoveRequest, adopt_requested_groups
+    from coordinator.cli.moving.moves import GroupMoveRequest, adopt_requested_groups
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
-        move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
+        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
         _run(
             settings, timeout, json, lambda here, there, done: adopt_requested_groups(here, there, move, done)
         )
@@ -116,11 +116,11 @@ def give_back(
     Exit code 0 if all groups are at the cluster (or would be), 1 if one is not, with the reason, 2 for invalid
     flags or settings.
     """
-    from coordinator.cli.moving.moves import MoveRequest, give_back_requested_groups
+    from coordinator.cli.moving.moves import GroupMoveRequest, give_back_requested_groups
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
-        move = MoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
+        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
         with _alone(settings.data_dir):
             _run(
                 settings,
@@ -160,7 +160,7 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
 
 
 async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "list[GroupMoveResult]") -> None:
-    from coordinator.catalogue import known_cluster
+    from coordinator.catalogue import upstream_cluster_id_file
     from coordinator.cli.moving.private_nodes_client import PrivateNodes
     from coordinator.upstream.cluster import UpstreamCluster
     from coordinator.upstream.config import config_from
@@ -169,7 +169,7 @@ async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "li
 
     with PrivateNodes(settings.data_dir, timeout_s) as here:
         here.list_groups()  # fails if no node runs
-        known = known_cluster.read(RealFileSystem(), settings.data_dir)
+        known = upstream_cluster_id_file.read(RealFileSystem(), settings.data_dir)
         cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes, cluster_id=known)
         try:
             await cluster.connect()

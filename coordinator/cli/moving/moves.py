@@ -27,7 +27,7 @@ before it is set to the classic protocol.
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRequest:
+class GroupMoveRequest:
     """The groups to move, None for all of them, and the flags of the command."""
 
     groups: list[GroupId] | None
@@ -37,7 +37,7 @@ class MoveRequest:
 
 
 async def adopt_requested_groups(
-    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
+    here: PrivateNodes, there: UpstreamGroups, move: GroupMoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Take groups over, and add each to `done`. Raises UpstreamError and CommandError if none can be taken over."""
     groups = move.groups
@@ -53,7 +53,7 @@ async def adopt_requested_groups(
 
 
 async def give_back_requested_groups(
-    here: PrivateNodes, there: UpstreamGroups, move: MoveRequest, done: list[GroupMoveResult]
+    here: PrivateNodes, there: UpstreamGroups, move: GroupMoveRequest, done: list[GroupMoveResult]
 ) -> None:
     """Give groups back, one after the other, and add the result of each, or its failure, to `done`.
 

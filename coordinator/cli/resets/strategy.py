@@ -29,7 +29,7 @@ class Fact(Enum):
     AT_TIME = auto()
 
 
-class PartitionFacts(msgspec.Struct, frozen=True):
+class OffsetsByPartition(msgspec.Struct, frozen=True):
     """The known facts about partitions; -1 in `at_time` means that there is no record since that time."""
 
     committed: Mapping[PartitionRef, int] = {}
@@ -96,7 +96,7 @@ def required_facts(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
 
 
 def plan(
-    strategy: Strategy, places: Iterable[PartitionRef], facts: PartitionFacts, *, unchecked: bool = False
+    strategy: Strategy, places: Iterable[PartitionRef], facts: OffsetsByPartition, *, unchecked: bool = False
 ) -> dict[PartitionRef, int]:
     """Return the offset of each partition after the reset. Raises CannotPlan if one is not known."""
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
@@ -108,7 +108,7 @@ def is_numeric_strategy(strategy: Strategy) -> bool:
 
 
 def find_clamped_partitions(
-    strategy: Strategy, planned: Mapping[PartitionRef, int], facts: PartitionFacts
+    strategy: Strategy, planned: Mapping[PartitionRef, int], facts: OffsetsByPartition
 ) -> list[PartitionRef]:
     """Return the partitions that are set to their start or end, because the given number lies beyond it."""
     if not is_numeric_strategy(strategy):
@@ -116,7 +116,7 @@ def find_clamped_partitions(
     return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]
 
 
-def _offset(strategy: Strategy, place: PartitionRef, facts: PartitionFacts, unchecked: bool) -> int:
+def _offset(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition, unchecked: bool) -> int:
     match strategy:
         case ToEarliest():
             return _start(place, facts)
@@ -131,7 +131,7 @@ def _offset(strategy: Strategy, place: PartitionRef, facts: PartitionFacts, unch
             return max(0, wanted) if unchecked else _between(wanted, place, facts)
 
 
-def _given(strategy: Strategy, place: PartitionRef, facts: PartitionFacts) -> int:
+def _given(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition) -> int:
     match strategy:
         case ShiftBy(by):
             if place not in facts.committed:
@@ -145,19 +145,19 @@ def _given(strategy: Strategy, place: PartitionRef, facts: PartitionFacts) -> in
             raise AssertionError(f"{strategy} gives no numbers")
 
 
-def _between(wanted: int, place: PartitionRef, facts: PartitionFacts) -> int:
+def _between(wanted: int, place: PartitionRef, facts: OffsetsByPartition) -> int:
     return max(_start(place, facts), min(wanted, _end(place, facts)))
 
 
-def _start(place: PartitionRef, facts: PartitionFacts) -> int:
+def _start(place: PartitionRef, facts: OffsetsByPartition) -> int:
     return _known(facts.starts.get(place), f"the start of {place}")
 
 
-def _end(place: PartitionRef, facts: PartitionFacts) -> int:
+def _end(place: PartitionRef, facts: OffsetsByPartition) -> int:
     return _known(facts.ends.get(place), f"the end of {place}")
 
 
-def _at_time(place: PartitionRef, facts: PartitionFacts) -> int:
+def _at_time(place: PartitionRef, facts: OffsetsByPartition) -> int:
     found = facts.at_time.get(place)
     return _end(place, facts) if found == -1 else _known(found, f"the offset of {place} at that time")
 

@@ -14,24 +14,24 @@ PARTITIONS_MAX: Final = 1_000_000
 """The maximum number of partitions in one range, so that a typing error does not use up the memory."""
 
 
-class WantedPartitions(NamedTuple):
+class TopicPartitionSelector(NamedTuple):
     """A topic or a pattern of topics, and the numbers of the wanted partitions; None for all of them."""
 
     pattern: str
     partitions: frozenset[int] | None
 
 
-def parse_topics(texts: Iterable[str]) -> list[WantedPartitions]:
+def parse_topics(texts: Iterable[str]) -> list[TopicPartitionSelector]:
     """Parse the values of --topic flags. Raises CommandError for one that makes no sense."""
     return [_parse(text) for text in texts]
 
 
-def _parse(text: str) -> WantedPartitions:
+def _parse(text: str) -> TopicPartitionSelector:
     pattern, colon, numbers = text.partition(":")
     if not pattern or (colon and not numbers):
         raise _mistake(text)
     if not colon:
-        return WantedPartitions(pattern, None)
+        return TopicPartitionSelector(pattern, None)
     partitions: set[int] = set()
     for part in numbers.split(","):
         match = _PARTITIONS.fullmatch(part.strip())
@@ -41,7 +41,7 @@ def _parse(text: str) -> WantedPartitions:
         if last < first or last - first >= PARTITIONS_MAX:
             raise _mistake(text)
         partitions.update(range(first, last + 1))
-    return WantedPartitions(pattern, frozenset(partitions))
+    return TopicPartitionSelector(pattern, frozenset(partitions))
 
 
 def _mistake(text: str) -> CommandError:
@@ -50,7 +50,7 @@ def _mistake(text: str) -> CommandError:
     )
 
 
-def is_wanted(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
+def is_wanted(place: PartitionRef, wanted: Iterable[TopicPartitionSelector]) -> bool:
     """Return whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)
@@ -59,7 +59,7 @@ def is_wanted(place: PartitionRef, wanted: Iterable[WantedPartitions]) -> bool:
     )
 
 
-def select(wanted: Sequence[WantedPartitions], topics: Mapping[str, int]) -> list[PartitionRef]:
+def select(wanted: Sequence[TopicPartitionSelector], topics: Mapping[str, int]) -> list[PartitionRef]:
     """Return the wanted partitions in order; `topics` has the number of partitions of each topic.
 
     Raises CommandError if a topic or a partition that is named does not exist.

@@ -21,9 +21,9 @@ from coordinator.groups.classic.replay import make_replaced_member_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.limits import (
-    find_member_bytes_error,
-    find_member_limit_error,
-    find_pending_limit_error,
+    refuse_member_bytes_over_limit,
+    refuse_member_over_limit,
+    refuse_pending_over_limit,
 )
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
 from coordinator.groups.rebalance_progress import RebalanceCause
@@ -140,7 +140,7 @@ class _Join:
 
     def _hand_out(self, member_id: MemberId) -> Outcome:
         """Give the id out first, so that a client that never gets the response leaves no member behind."""
-        error = find_pending_limit_error(self.env.config.limits, self.env.usage, member_id)
+        error = refuse_pending_over_limit(self.env.config.limits, self.env.usage, member_id)
         if error is not _NONE:
             return self._refuse(error)
         self.group.add_pending_member(member_id, self.now.mono + self.request.session_timeout_ms)
@@ -160,7 +160,7 @@ class _Join:
             is_new=True,
         )
         member.awaiting_join = self.caller
-        error = find_member_limit_error(self.env.config.limits, self.env.usage, group, member)
+        error = refuse_member_over_limit(self.env.config.limits, self.env.usage, group, member)
         if error is not _NONE:
             return self._refuse(error)
         if group.state is _PREPARING and group.previous_state is _EMPTY:
@@ -320,7 +320,7 @@ class _Join:
     def _room_for_change(self, member: MemberMetadata) -> ErrorCode:
         """Return NONE if the limits allow the member's new protocols in place of the old ones, else an error."""
         more_bytes = count_protocols_bytes(self.protocols) - count_protocols_bytes(member.supported_protocols)
-        return find_member_bytes_error(self.env.config.limits, self.env.usage, self.group, more_bytes)
+        return refuse_member_bytes_over_limit(self.env.config.limits, self.env.usage, self.group, more_bytes)
 
     def _update(self, member: MemberMetadata) -> None:
         self.group.set_protocols(member, self.protocols)

@@ -291,7 +291,7 @@ class GroupMetadata:
         if votes is not None:
             change_protocol_counts(votes, member, step)
 
-    def forget_votes(self) -> None:
+    def free_cached_votes(self) -> None:
         """Free the memory of the votes once the group is at rest; the next join counts them again."""
         self._votes = None
 

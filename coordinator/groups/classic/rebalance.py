@@ -93,7 +93,7 @@ def prepare_rebalance(
     if group.rebalance is None:
         group.rebalance = RebalanceProgress(cause, now.mono)
     else:
-        group.rebalance.note_all_must_rejoin(now.mono)
+        group.rebalance.restart_join_times(now.mono)
     out.add_event(
         "preparing to rebalance",
         cause,

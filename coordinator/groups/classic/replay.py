@@ -121,7 +121,7 @@ def apply_group_metadata(group: GroupMetadata, value: GroupMetadataValue) -> Non
     if group.state is not state:
         group.previous_state, group.state = group.state, state
     group.rebalance = None
-    group.forget_votes()
+    group.free_cached_votes()
     if is_other or group.subscribed_topics is None:
         group.subscribed_topics = group.compute_subscribed_topics()
 

@@ -93,7 +93,7 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
         generation=group.generation_id,
         members=len(group.members),
         leader=group.leader_id,
-        milliseconds=0 if progress is None else progress.duration_ms,
+        milliseconds=0 if progress is None else progress.total_duration_ms,
     )
     for member in group.members.values():
         if member.awaiting_sync is not None:

@@ -4,8 +4,8 @@
 from itertools import islice
 from typing import Final
 
+from coordinator.groups.classic.heartbeat_and_leave import fail_join_and_remove
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.classic.membership import fail_join_and_remove
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.rebalance import (
     complete_join,

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from coordinator.groups.config import GroupConfig
+from coordinator.groups.config import GroupCoordinatorConfig
 from coordinator.groups.group import Group
 from coordinator.groups.group_totals import text_bytes
 from coordinator.groups.offsets.committed import CommittedOffsets
@@ -18,7 +18,7 @@ from protocol.hot.offset_fetch import OffsetFetchResponsePartition, OffsetFetchR
 from protocol.newtypes import GroupId, Offset
 from protocol.rows import EncodedRows
 from protocol.wire import array_struct
-from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_offsets_into_rows
+from storage.format.offset_record import PLAIN_ROW, PLAIN_ROW_BYTES, pack_plain_offsets_into_rows
 from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, TopicOffsetCommits
 
 INVALID_OFFSET: Final = Offset(-1)
@@ -37,7 +37,7 @@ _WITHOUT_ERROR: Final = tuple(OffsetCommitResponsePartition(index, 0) for index 
 
 
 def prepare_topic_commit(
-    config: GroupConfig,
+    config: GroupCoordinatorConfig,
     group_id: GroupId,
     name: str,
     partition_count: int,
@@ -84,7 +84,7 @@ def prepare_topic_commit(
             _WITHOUT_ERROR[index] if index < len(_WITHOUT_ERROR) else OffsetCommitResponsePartition(index, 0)
         )
     is_plain = not metadata_bytes and expire_timestamp is None and len(values) >= ROWS_FROM
-    rows = pack_offsets_into_rows(values) if is_plain else None
+    rows = pack_plain_offsets_into_rows(values) if is_plain else None
     return TopicOffsetCommits(group_id, name, values, metadata_bytes, rows), answers, missing
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import MetadataRequest, find_message_classes
+from protocol.kafka_python_messages import MetadataRequest, find_request_and_response_classes
 from tests.gateway.matrix.permission_sets import ADMIN, PermissionSet
 from tests.gateway.matrix.recording import Part, Recording
 from tests.gateway.matrix.requests import (
@@ -143,7 +143,7 @@ def shown(asked: Asked, response: Any, ids: TopicIds) -> str:
     names = Names("", NO_PORT, {})
     for name, topic_id in ids.items():
         names.know_topic(topic_id, name)
-    schema = find_message_classes(asked.api)[1]
+    schema = find_request_and_response_classes(asked.api)[1]
     fields = response_fields(_reading(asked), response, names)
     return inline(_kept(schema.fields, fields), names)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 
 Fields: TypeAlias = dict[str, Any]
 TopicIds: TypeAlias = Mapping[str, UUID]
@@ -49,7 +49,7 @@ class Asked:
 
     def message(self) -> Any:
         """The request as kafka-python has it."""
-        return made(find_message_classes(self.api)[0], self.fields)
+        return made(find_request_and_response_classes(self.api)[0], self.fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from tests.protocol.schemas import present
 
 WIDTH: Final = 140
@@ -197,7 +197,7 @@ def reading(api: ApiKey, version: int, *, of_all: bool = False, as_it_comes: boo
 
 def response_fields(how: Reading, response: Any, names: Names) -> Fields:
     """All fields that the version of a response has; what is unordered is in a fixed order."""
-    return _fields(how, find_message_classes(how.api)[1]._struct, response, names)
+    return _fields(how, find_request_and_response_classes(how.api)[1]._struct, response, names)
 
 
 def _fields(how: Reading, schema: Any, value: Any, names: Names) -> Fields:

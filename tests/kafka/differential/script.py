@@ -13,7 +13,7 @@ from uuid import UUID
 
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.message_codecs import find_message_codec
 from tests.kafka.differential.ordinary import BLOBS, TOPICS, ordinary_fields
 from tests.kafka.differential.render import Names, Reading, lines, reading, response_fields
@@ -334,7 +334,7 @@ def _encodable(api: ApiKey, version: int, answer: Any) -> Any:
     """The answer as its codec encodes it: what our strict reader makes of kafka-python's classes is half made."""
     if api in HOT_APIS:
         return answer
-    cls = find_message_classes(api)[1]
+    cls = find_request_and_response_classes(api)[1]
     return to_kafka_python(cls, cls._struct, _values(cls._struct, version, answer), version)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from tests.kafka.differential.catalogue import all_scenarios
 from tests.kafka.differential.goldens import KAFKA, load
 from tests.kafka.differential.play import Transcript
@@ -135,7 +135,7 @@ def _fields(api: ApiKey) -> dict[str, int]:
     low, high = SUPPORTED[api]
     found: dict[str, int] = {}
     for version in range(low, high + 1):
-        _collect(find_message_classes(api)[0]._struct, version, found)
+        _collect(find_request_and_response_classes(api)[0]._struct, version, found)
     return found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from tests.protocol.schemas import NO_TAGS, ReferenceEncoder
 from tests.support.apis import FIRST_FLEXIBLE
 
@@ -29,7 +29,7 @@ def request_body(api: ApiKey, version: int, fields: Mapping[str, Any], tags: byt
 
     Null is written wherever it is given, also where the schema does not allow it.
     """
-    schema = find_message_classes(api)[0]._struct
+    schema = find_request_and_response_classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     return ReferenceEncoder(version, flexible=flexible, tags=tags).encode(
         schema, _complete(schema, version, fields)

@@ -13,7 +13,7 @@ from protocol.headers import (
     encode_response,
     has_flexible_response_header,
 )
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.message_codecs import find_message_codec
 from protocol.wire import ZERO_UUID, skip_tags
 from tests.protocol.schemas import present
@@ -52,7 +52,7 @@ def read_answer(api: ApiKey, version: int, frame: bytes) -> Any:
 
 
 def _message(api: ApiKey, kind: int, version: int, fields: Fields) -> Any:
-    cls = find_message_classes(api)[kind]
+    cls = find_request_and_response_classes(api)[kind]
     is_hot = int(api) in hot.SCHEMAS
     return _built(cls, cls.__name__, cls._struct, version, fields, is_hot)
 

@@ -15,8 +15,8 @@ GATEWAY_MUTANTS: Final = (
     Mutant(
         "all connections share a cache of permissions",
         "coordinator.gateway.cluster_authorizer",
-        "self._cache = PermissionCache(counted=shared.remembered)",
-        'self._cache = shared.__dict__.setdefault("cache", PermissionCache())',
+        "self._cache = ConnectionPermissionCache(counted=shared.remembered)",
+        'self._cache = shared.__dict__.setdefault("cache", ConnectionPermissionCache())',
     ),
     Mutant(
         "any error but a refusal counts as allowed",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from protocol.apis import ApiKey
-from protocol.kafka_python_messages import find_message_classes
+from protocol.kafka_python_messages import find_request_and_response_classes
 from protocol.wire import pack_uvarint
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import stable_group
@@ -21,7 +21,7 @@ VERSIONS = {
     f"{api.name} v{version}": (api, version)
     for api, versions in sorted(SUPPORTED.items())
     for version in range(versions.min, versions.max + 1)
-    if find_message_classes(api)[0]._struct.untagged_fields(version)
+    if find_request_and_response_classes(api)[0]._struct.untagged_fields(version)
 }
 
 
@@ -56,7 +56,7 @@ def _lengths(kind: str, flexible: bool) -> Iterator[tuple[str, bytes]]:
 @scenario(request=VERSIONS)
 def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = find_message_classes(api)[0]._struct
+    schema = find_request_and_response_classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     values = sample(schema, version)
     for field in variable_fields(schema, version):
@@ -72,7 +72,7 @@ def lengths_of_fields(s: Script, request: tuple[ApiKey, int]) -> None:
 @scenario(request=VERSIONS)
 def bodies_that_are_cut_off(s: Script, request: tuple[ApiKey, int]) -> None:
     api, version = request
-    schema = find_message_classes(api)[0]._struct
+    schema = find_request_and_response_classes(api)[0]._struct
     flexible = version >= FIRST_FLEXIBLE[api]
     body = ReferenceEncoder(version, flexible=flexible).encode(schema, sample(schema, version))
     for told, cut in (("without its last byte", body[:-1]), ("half", body[: len(body) // 2]), ("empty", b"")):

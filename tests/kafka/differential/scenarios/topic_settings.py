@@ -3,7 +3,7 @@
 
 from typing import Any, Final
 
-from coordinator.catalogue.configs import TOPIC_CONFIGS
+from coordinator.catalogue.topic_configs import TOPIC_CONFIGS
 from protocol.apis import ApiKey
 from tests.kafka.differential.catalogue import scenario
 from tests.kafka.differential.render import LEFT_OUT

@@ -54,7 +54,7 @@ def is_unstored_blank_group(group: Group, offsets: CommittedOffsets) -> bool:
     return group.generation_id == 0 and not offsets.count and not group.has_members_or_pending
 
 
-def plan_group_removal(group: Group) -> Outcome:
+def plan_group_metadata_deletion(group: Group) -> Outcome:
     """Return an outcome that removes a group without offsets from the log; without records if it never was stored."""
     return Outcome(None, group.make_group_metadata_tombstones())
 

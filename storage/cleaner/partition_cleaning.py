@@ -15,7 +15,7 @@ import msgspec
 
 from protocol.compiled_struct import copy_with_fields
 from protocol.newtypes import Offset
-from storage.cleaner.filtering import encode_empty_batch, filter_batch, filter_message
+from storage.cleaner.filtering import encode_empty_batch, filter_batch, filter_old_message
 from storage.cleaner.offset_map import OffsetMap
 from storage.cleaner.transactions import CleanedTransactionMetadata
 from storage.disk.filesystem import FileSystem
@@ -34,7 +34,7 @@ from storage.format.batch_format import (
     summarize,
 )
 from storage.partition.index import summarize_batches
-from storage.partition.segment import BatchRun, Segment
+from storage.partition.segment import Segment, UnwrittenBatches
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -61,7 +61,7 @@ class CleaningJob(msgspec.Struct, frozen=True, kw_only=True):
     index_interval_bytes: int
 
 
-class CleanedSegment(msgspec.Struct, frozen=True):
+class ReplacementSegment(msgspec.Struct, frozen=True):
     """A new segment that replaces those at `base_offsets`, on disk as `.cleaned` under the first of them."""
 
     base_offsets: list[Offset]
@@ -75,7 +75,7 @@ class CleaningResult(msgspec.Struct, frozen=True):
     """The result of a job: the log is clean up to `end_offset`, once all segments are swapped in, in order."""
 
     end_offset: Offset
-    segments: list[CleanedSegment]
+    segments: list[ReplacementSegment]
 
 
 class CleaningAborted(Exception):
@@ -201,7 +201,7 @@ class CleanedSegmentsWriter:
                 return False
         return True
 
-    def _clean_group(self, group: list[OldSegment]) -> CleanedSegment:
+    def _clean_group(self, group: list[OldSegment]) -> ReplacementSegment:
         base_offset = group[0].base_offset
         output = Segment(
             self._fs,
@@ -213,7 +213,7 @@ class CleanedSegmentsWriter:
         )
         output.cut(0)
         before = after = 0
-        run = BatchRun()
+        run = UnwrittenBatches()
         for source in group:
             for position, batch in self._batches(source):
                 with self._damage_at(source, position):
@@ -222,16 +222,16 @@ class CleanedSegmentsWriter:
                 after += _add(run, data)
                 if run.size_bytes >= _CHUNK_BYTES:
                     self._write(output, run)
-                    run = BatchRun()
+                    run = UnwrittenBatches()
         self._write(output, run)
         output.index.write(output, seal=True, sync=True)
         output.fsync()
         output.close()
         sizes = sum(source.size_bytes for source in group)
         offsets = [source.base_offset for source in group]
-        return CleanedSegment(offsets, sizes, output.size_bytes, before, after)
+        return ReplacementSegment(offsets, sizes, output.size_bytes, before, after)
 
-    def _write(self, output: Segment, run: BatchRun) -> None:
+    def _write(self, output: Segment, run: UnwrittenBatches) -> None:
         if run.batches:
             self._throttle.maybe_throttle(run.size_bytes)
             output.write(run)
@@ -241,7 +241,7 @@ class CleanedSegmentsWriter:
     def _filtered(self, batch: Batch) -> bytes | None:
         """Return the rest of a batch, or None if nothing is left (Cleaner.cleanInto)."""
         if batch.magic < MAGIC:
-            return filter_message(batch, lambda *record: self._keeps_old(batch, *record))
+            return filter_old_message(batch, lambda *record: self._keeps_old(batch, *record))
         job, transactions = self._job, self.transactions
         self._horizon = batch.delete_horizon
         past_horizon = self._horizon is not None and self._horizon <= job.now_ms
@@ -329,7 +329,7 @@ def _keep_all(_offset: Offset, _key: bytes | None, _is_tombstone: bool) -> bool:
     return True
 
 
-def _add(run: BatchRun, data: bytes | None) -> int:
+def _add(run: UnwrittenBatches, data: bytes | None) -> int:
     """Add the rest of a batch to `run`; return the number of its records."""
     if data is None:
         return 0

@@ -5,7 +5,7 @@ import io
 
 from coordinator.config import Address
 from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
-from coordinator.upstream.errors import UpstreamNotKafka, UpstreamTooOld
+from coordinator.upstream.errors import UpstreamLacksApiVersion, UpstreamNotKafka
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ProtocolError
 from protocol.headers import RequestHeader, encode_request_header, has_flexible_response_header
@@ -80,5 +80,5 @@ class _Rest:
 def choose_version(address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange) -> int:
     """Return the newest version that both ranges have. Raises UpstreamTooOld if there is none."""
     if offered is None or offered.max < needed.min or offered.min > needed.max:
-        raise UpstreamTooOld(address, api, offered, needed)
+        raise UpstreamLacksApiVersion(address, api, offered, needed)
     return min(offered.max, needed.max)

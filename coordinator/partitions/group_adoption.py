@@ -24,9 +24,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from coordinator.groups.limits import find_group_limit_error, find_offset_limit_error
-from coordinator.groups.offsets.expiry import is_unstored_blank_group
-from coordinator.partitions.append_errors import get_append_error_code
+from coordinator.groups.limits import refuse_group_over_limit, refuse_offsets_over_limit
+from coordinator.groups.offsets.expiry_and_deletion import is_unstored_blank_group
+from coordinator.partitions.append_errors import get_unmapped_append_error_code
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.ownership_markers import ADOPTED, BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
@@ -118,7 +118,7 @@ class Adoptions:
             ErrorCode.NONE,
             shard.get_mark(group_id) in OURS,
             is_confirmed_absent=shard.is_confirmed_absent_everywhere(group_id, self._manager.clock.mono_ms()),
-            epoch=shard.total_marks_removed,
+            epoch=shard.ownership_mark_removal_count,
             asked_ms=self._manager.clock.mono_ms(),
         )
 
@@ -161,7 +161,7 @@ class Adoptions:
             return AdoptionOutcome(ErrorCode.NONE, is_adopted=True)
         if group_id in shard.migrating:
             return AdoptionOutcome(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if reading.epoch != shard.total_marks_removed or not self._is_new(reading):
+        if reading.epoch != shard.ownership_mark_removal_count or not self._is_new(reading):
             return AdoptionOutcome(STALE)
         if self._may_store(shard, reading) is STALE:
             return AdoptionOutcome(STALE)
@@ -170,7 +170,7 @@ class Adoptions:
             adopted = yield from self._adopt(shard, group_id, reading)
         except RecordTooLarge as error:
             log.error("a group cannot be taken over", group=group_id, reason=str(error))
-            adopted = AdoptionOutcome(get_append_error_code(error))
+            adopted = AdoptionOutcome(get_unmapped_append_error_code(error))
         finally:
             shard.migrating.discard(group_id)
         self._wait(waiting, shard, group_id)
@@ -178,9 +178,9 @@ class Adoptions:
 
     def _adopt(self, shard: Shard, group_id: GroupId, reading: AdoptionReading) -> Steps:
         env = self._manager.env
-        error = find_group_limit_error(env.config.limits, env.usage, group_id)
+        error = refuse_group_over_limit(env.config.limits, env.usage, group_id)
         if error is ErrorCode.NONE:
-            error = find_offset_limit_error(env.config.limits, env.usage, len(reading.offsets) + 1)
+            error = refuse_offsets_over_limit(env.config.limits, env.usage, len(reading.offsets) + 1)
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
         if reading.is_unknown and self._end_confirmed_absence(shard, group_id):
@@ -290,7 +290,7 @@ class Adoptions:
             shard.confirmed_absent.pop(group_id, None)
             shard.closed.pop(group_id, None)
             if kept is not None:
-                shard.hide_group(kept)
+                shard.hide_group_until_deleted(kept)
         elif shard.get_mark(group_id) is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if not (yield from self._clear(shard, group_id)):
@@ -395,7 +395,7 @@ class Adoptions:
         )
 
     def _mark(self, shard: Shard, group_id: GroupId, mark: int | None) -> OffsetCommitRecord:
-        return shard.make_mark_record(group_id, mark, self._manager.clock.wall_ms())
+        return shard.make_ownership_mark_record(group_id, mark, self._manager.clock.wall_ms())
 
     # --- partitions ---
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.topic_diff import ABSENT
-from coordinator.upstream.topics import UpstreamTopics
+from coordinator.upstream.topics import UpstreamTopicsReader
 
 TRANSACTIONS: Final = "__transaction_state"
 """The topic that brokers create when the first transactional producer comes."""
@@ -25,12 +25,12 @@ Named = Mapping[str, Sequence[int]]
 """Partitions by topic."""
 
 
-class ClusterPartitionLister:
+class OpenTransactionPartitionLister:
     """All partitions of the cluster, in portions."""
 
     def __init__(self, cluster: UpstreamCluster, now_s: Callable[[], float] | None = None) -> None:
         """Read the topics of `cluster`; `now_s` is a clock in seconds, by default the event loop's."""
-        self._topics = UpstreamTopics(cluster)
+        self._topics = UpstreamTopicsReader(cluster)
         self._now_s = now_s or (lambda: asyncio.get_running_loop().time())
         self._looking = asyncio.Lock()
         self._seen_s: float | None = None

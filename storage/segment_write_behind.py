@@ -13,10 +13,10 @@ from storage.journal.node_data_directory import NodeDataDirectory
 from storage.journal.pending_segment_batches import PendingBatches
 from storage.partition.log import PartitionLog
 from storage.partitions import Partitions
-from storage.recovery.recovery import note_recovery_points
+from storage.recovery.recovery import write_recovery_points
 
 
-class SegmentWriter:
+class JournalToSegmentsWriter:
     """Queues the batches that are safe in the journal, and writes them into the segments.
 
     Callers hold the lock on segments, except in `queue_batches`.
@@ -94,9 +94,9 @@ class SegmentWriter:
             self.write_queued_batches(None)
             for log in self._partitions.logs():
                 self._check_there(log, all_segments=True)
-                log.write_indexes()
+                log.write_derived_files()
             self._sync_all()
-            self._journals.remove_retired(flush)
+            self._journals.remove_all_retired(flush)
         except OSError as error:
             raise storage_error(self._directory.data_dir, error, "a checkpoint") from error
 
@@ -104,7 +104,7 @@ class SegmentWriter:
         logs, directory = self._partitions.logs(), self._directory
         for log in logs:
             self.sync(log)
-        self._partitions.points = note_recovery_points(
+        self._partitions.points = write_recovery_points(
             directory.fs,
             directory.recovery_point_directory,
             self._partitions.points,
