@@ -9,7 +9,7 @@ CHECK = Check(
     about="A batch starts at a lower offset than the one before it.",
     todo=(
         "Stop the node and run groupkeeper log check --partition P, then groupkeeper log repair "
-        "--partition P --dry-run."
+        "--partition P, which says what can be kept."
     ),
     query=lambda _: sightings_and_ranges_query(
         "offset_order",

@@ -11,7 +11,7 @@ CHECKS: Final = (
         severity="error",
         about="A batch does not have the bytes that were written: its checksum does not match.",
         todo=(
-            "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
+            "Stop the node and run groupkeeper log repair --partition P, which says what "
             "can be kept; or restore a backup. Have the disk and the memory looked at."
         ),
         query=sightings_query("batch_crc"),
@@ -21,7 +21,7 @@ CHECKS: Final = (
         severity="error",
         about="Bytes in the log are not a batch, or the records of a batch cannot be read.",
         todo=(
-            "Stop the node and run groupkeeper log repair --partition P --dry-run, which says what "
+            "Stop the node and run groupkeeper log repair --partition P, which says what "
             "can be kept; or restore a backup. Have the disk looked at."
         ),
         query=sightings_query("batch_damage"),

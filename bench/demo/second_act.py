@@ -124,7 +124,15 @@ class Act:
     def move_out(self) -> None:
         """Leaving is as easy."""
         self._screen.heading("3. And back")
-        command = [*groupkeeper(), "give-back", "--group", GROUP, "--data-dir", str(self._gateway.data)]
+        command = [
+            *groupkeeper(),
+            "give-back",
+            "--execute",
+            "--group",
+            GROUP,
+            "--data-dir",
+            str(self._gateway.data),
+        ]
         command += ["--set", f"upstream.bootstrap.servers={self._broker.address}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
         if done.returncode:

@@ -61,5 +61,5 @@ def raise_if_data_unfit(fs: FileSystem, settings: Settings) -> None:
 def raise_if_import_unfinished(fs: FileSystem, data_dir: Path) -> None:
     """Raise StorageError if an import was interrupted."""
     if fs.exists(data_dir / STAGING):
-        reason = "an import was interrupted here: run `groupkeeper import` again, with --force"
+        reason = "an import was interrupted here: run `groupkeeper import` again, with --execute --force"
         raise StorageError(data_dir / STAGING, reason)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.data_dir import DataDir, load_serve_settings
-from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors
-from coordinator.cli.options import DEFAULT_BOOTSTRAP, Bootstrap, CommandConfig, Timeout
+from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
+from coordinator.cli.options import (
+    DEFAULT_BOOTSTRAP,
+    NOTHING_DONE,
+    Bootstrap,
+    CommandConfig,
+    Execute,
+    Timeout,
+)
 from protocol.placement import find_swapped_directories
 
 if TYPE_CHECKING:
@@ -57,9 +64,7 @@ def import_broker(
     data_dir: DataDir = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     command_config: CommandConfig = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what was found; write nothing.")
-    ] = False,
+    execute: Execute = False,
     force: Annotated[
         bool,
         typer.Option(
@@ -89,11 +94,11 @@ def import_broker(
 
             places = (from_bootstrap, from_command_config, bootstrap, command_config)
             import_from_running_cluster(
-                ImportOptions(*places, group or (), topic or (), timeout), dry_run=dry_run, overwrite=force
+                ImportOptions(*places, group or (), topic or (), timeout), execute=execute, overwrite=force
             )
             return
     assert from_log_dirs is not None
-    _import_directories(from_log_dirs, data_dir, partitions, dry_run=dry_run, force=force)
+    _import_directories(from_log_dirs, data_dir, partitions, execute=execute, force=force)
 
 
 def _refuse_mixed(
@@ -109,7 +114,7 @@ def _refuse_mixed(
 
 
 def _import_directories(
-    from_log_dirs: str, data_dir: str | None, partitions: int | None, *, dry_run: bool, force: bool
+    from_log_dirs: str, data_dir: str | None, partitions: int | None, *, execute: bool, force: bool
 ) -> None:
     with exit_on_errors():
         from coordinator.host_resources import real_machine
@@ -132,7 +137,7 @@ def _import_directories(
                 survey = surveys.survey_partitions(machine.fs, source.offsets, source.num_partitions)
                 if partitions is None:
                     surveys.refuse_missing_partitions(survey)
-                if not dry_run:
+                if execute:
                     identity = DirectoryIdentity(settings.node_id, settings.cluster_id or source.cluster_id)
                     imported = import_data_directory(
                         machine, settings.data_dir, source, survey, identity, force=force
@@ -179,7 +184,7 @@ def _print(
         where = f"{damages[0].path} at byte {damages[0].position}"
         lines.append(
             f"partition {partition} is damaged: {where}: {damages[0].reason}; repair it before you start the node: "
-            f"groupkeeper log repair --partition {partition} --data-dir {data_dir}"
+            f"groupkeeper log repair --partition {partition} --data-dir {data_dir} --execute"
         )
     lines += describe_misplaced(survey.placements)
     if survey.open_transactions:
@@ -196,5 +201,7 @@ def _print(
             lines.append(f"the previous contents of {data_dir} are in {imported.set_aside}")
     topics = len(source.topics.keys() | survey.topics.keys()) if imported is None else imported.topics
     what = f"{survey.groups} groups, {survey.offsets} offsets, {topics} topics, {source.num_partitions} partitions"
-    lines.append(f"found {what}; dry run: nothing was written" if imported is None else f"imported {what}")
+    lines.append(f"found {what}" if imported is None else f"imported {what}")
     sys.stdout.write("\n".join(lines) + "\n")
+    if imported is None:
+        print_line(NOTHING_DONE, err=True)

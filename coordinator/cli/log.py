@@ -11,6 +11,7 @@ import typer
 
 from coordinator.cli.data_dir import DataDir, is_data_dir, load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
+from coordinator.cli.options import NOTHING_DONE, Execute
 from coordinator.config import Settings
 from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories, infer_later_partition_count
@@ -111,13 +112,11 @@ def repair_log(
     accept_loss: Annotated[
         bool,
         typer.Option(
-            "--accept-loss", help="With --journal and --catalogue: accept the data loss and proceed."
+            "--accept-loss", help="With --execute and --journal or --catalogue: accept the data loss."
         ),
     ] = False,
     data_dir: DataDir = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done; change nothing.")
-    ] = False,
+    execute: Execute = False,
 ) -> None:
     """Repair the log of a stopped node.
 
@@ -129,11 +128,11 @@ def repair_log(
             raise CommandError("expected one of --partition P, --journal or --catalogue", EXIT_USAGE)
         if accept_loss and partition is not None:
             raise CommandError("--accept-loss works only with --journal or --catalogue", EXIT_USAGE)
-        settings, accept = load_serve_settings(data_dir), accept_loss and not dry_run
+        settings, accept = load_serve_settings(data_dir), accept_loss and execute
         with _failures_in_words():
             if partition is not None:
                 with _locked(settings) as machine:
-                    _repair_partition(machine, settings.data_dir, Partition(partition), dry_run=dry_run)
+                    _repair_partition(machine, settings.data_dir, Partition(partition), execute=execute)
             elif journal:
                 with _locked(settings) as machine:
                     _repair_journals(machine, settings, accept=accept)
@@ -171,15 +170,15 @@ def _locked(settings: Settings, *, settled: bool = False) -> "Iterator[HostResou
 
 
 def _repair_partition(
-    machine: "HostResources", directory: Path, partition: Partition, *, dry_run: bool
+    machine: "HostResources", directory: Path, partition: Partition, *, execute: bool
 ) -> None:
     from storage.recovery.repair import carry_out, plan_repair
 
     fs = machine.fs
     repair = plan_repair(fs, directory, partition)
-    if not dry_run:
+    if execute:
         repair = carry_out(fs, directory, repair, machine.utc_now())
-    _print_repair(repair, partition, dry_run=dry_run)
+    _print_repair(repair, partition, execute=execute)
 
 
 def _repair_journals(machine: "HostResources", settings: Settings, *, accept: bool) -> None:
@@ -309,7 +308,7 @@ def _where(damage: "Damage") -> str:
     return f"{damage.path}, {size}byte {damage.position}, offset {damage.offset}: {damage.reason}{until}"
 
 
-def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
+def _print_repair(repair: "Repair", partition: int, *, execute: bool) -> None:
     checked, loss = repair.checked, repair.loss
     lines = []
     if not checked.damages:
@@ -330,10 +329,10 @@ def _print_repair(repair: "Repair", partition: int, *, dry_run: bool) -> None:
             lines.append(f"named in the lost part, as far as it can be read: {_some(loss.named_in_damage)}")
         if repair.aside is not None:
             lines.append(f"the original segments, and a list of these offsets: {repair.aside}")
-    if dry_run:
-        lines.append("dry run: nothing was changed")
     for line in lines:
         print_line(line)
+    if not execute:
+        print_line(NOTHING_DONE, err=True)
 
 
 def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
@@ -342,8 +341,8 @@ def _print_loss(done: "AcceptedLoss", *, accepted: bool) -> None:
         lines.append("the journals are not damaged: nothing was done")
     elif not accepted:
         lines.append(
-            "nothing was changed. If these files cannot be restored, --accept-loss continues without the lost data:"
-            " COMMITTED OFFSETS MAY THEN BE OLDER, those committed since the last checkpoint"
+            "nothing was changed. If these files cannot be restored, --execute --accept-loss continues without the"
+            " lost data: COMMITTED OFFSETS MAY THEN BE OLDER, those committed since the last checkpoint"
         )
     else:
         lines += [f"left out: {cut.path}, byte {cut.position}: {cut.reason}" for cut in done.cuts]
@@ -378,7 +377,7 @@ def _print_catalogue(lost: "CatalogueReplacement | None", num_partitions: int, *
         lines.append(
             "THESE TOPICS HAVE NEW IDS, only the partitions that offsets need, and no settings; others are lost"
             if accepted
-            else "nothing was changed. If the file cannot be restored, --accept-loss rebuilds it from this:"
+            else "nothing was changed. If the file cannot be restored, --execute --accept-loss rebuilds it from this:"
             " TOPICS THEN GET NEW IDS, only the partitions that offsets need, and no settings; others are lost"
         )
     for line in lines:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point of `groupkeeper` and its tree of commands."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from coordinator.cli import log, partition_commands
 from coordinator.cli.audit import ACCEPT_ALL, audit
-from coordinator.cli.errors import exit_on_errors
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.groups.app import app as groups
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
@@ -15,8 +16,20 @@ from coordinator.cli.serve import serve
 from coordinator.cli.topics.app import app as topics
 from coordinator.version import __version__, is_compiled
 
+
+class _Commands(TyperGroup):
+    """The tree of commands, which refuses flags that contradict each other before a command sees one of them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with exit_on_errors():
+            if {"--execute", "--dry-run"} <= set(args):
+                raise CommandError("expected either --execute or --dry-run", EXIT_USAGE)
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
     name="groupkeeper",
+    cls=_Commands,
     help="A standalone coordinator for Kafka consumer groups.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback is for a log: plain, and without the values of variables

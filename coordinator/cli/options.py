@@ -36,7 +36,12 @@ Timeout = Annotated[
     float, typer.Option(metavar="SECONDS", min=0.1, help="How long to wait for responses in all.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Make the changes; without this, only show them.")]
+Execute = Annotated[
+    bool,
+    typer.Option(
+        "--execute/--dry-run", help="Make the changes; without --execute, the command only shows them."
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option(

@@ -14,7 +14,7 @@ from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
-from coordinator.cli.options import make_client, parse_addresses
+from coordinator.cli.options import NOTHING_DONE, make_client, parse_addresses
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
@@ -46,7 +46,7 @@ class SourceContents(msgspec.Struct, frozen=True):
     left_out: list[str]
 
 
-def import_from_running_cluster(wanted: ImportOptions, *, dry_run: bool, overwrite: bool) -> None:
+def import_from_running_cluster(wanted: ImportOptions, *, execute: bool, overwrite: bool) -> None:
     """Create the topics, commit the offsets and report both. Raises CommandError if something was not done."""
     _check(wanted)
     with make_client(
@@ -57,8 +57,8 @@ def import_from_running_cluster(wanted: ImportOptions, *, dry_run: bool, overwri
         there = read_current(client, list(source.offsets))
         counts = topics.partition_counts(client)
         plan = plan_cluster_import(source.topics, counts, source.offsets, there, overwrite=overwrite)
-        failed = [] if dry_run else _carry_out(client, plan)
-    _print(plan, source, dry_run)
+        failed = _carry_out(client, plan) if execute else []
+    _print(plan, source, execute=execute)
     failed += [f"group {group} has members here: stop them first" for group in plan.has_members]
     failed += [
         f"group {group} has different offsets here, in {format_first_few(places)}: --force overwrites them"
@@ -148,8 +148,8 @@ def _refused(doing: str, answers: Mapping[str, RefusedAnswer | None]) -> list[st
     return [f"{doing} {name}: {answer}" for name, answer in answers.items() if answer is not None]
 
 
-def _print(plan: ImportPlan, source: SourceContents, dry_run: bool) -> None:
-    would = "would be " if dry_run else ""
+def _print(plan: ImportPlan, source: SourceContents, *, execute: bool) -> None:
+    would = "" if execute else "would be "
     count = sum(map(len, plan.offsets.values()))
     done = [
         f"{would}created: topic {name} with {format_count(number, 'partition')}"
@@ -182,5 +182,7 @@ def _print(plan: ImportPlan, source: SourceContents, dry_run: bool) -> None:
     ]
     for line in done:
         print_line(line)
+    if not execute:
+        notes.append(NOTHING_DONE)
     for line in notes:
         print_line(line, err=True)

@@ -127,7 +127,7 @@ def _take_what_is_left(fs: FileSystem, data_dir: Path, settings: LogSettings, do
     try:
         found.make_durable(topic, at_start=False, include_indexes=True)
         for partition in sorted(found.failed):
-            advice = f"repair it first: groupkeeper log repair --partition {partition}"
+            advice = f"repair it first: groupkeeper log repair --partition {partition} --execute"
             raise StorageError(data_dir, f"{found.failed[partition]}; {advice}")
         remove_clean_mark(fs, data_dir)
         write_recovery_points(fs, data_dir, found.recovery_points, found.logs.values(), topic)

@@ -362,7 +362,9 @@ def test_what_is_served_is_what_the_broker_serves(left: Left, spark: SparkSessio
     )
     imported = Service(tmp_path / "imported")
     shutil.copytree(left.directory, in_place.data_dir)
-    done = groupkeeper("import", "--from-log-dirs", left.directory, "--data-dir", imported.data_dir)
+    done = groupkeeper(
+        "import", "--from-log-dirs", left.directory, "--data-dir", imported.data_dir, "--execute"
+    )
     assert done.returncode == 0, done.stderr
     for service in (in_place, imported):
         try:

@@ -31,7 +31,10 @@ class Import:
         self._flags = ["--from-bootstrap", source, "--bootstrap", target, "--topic", topic, "--group", group]
 
     def __call__(self, *flags: str) -> tuple[int, str, str]:
-        return self._groupkeeper("import", *self._flags, *flags)
+        return self._groupkeeper("import", *self._flags, "--execute", *flags)
+
+    def dry(self) -> tuple[int, str, str]:
+        return self._groupkeeper("import", *self._flags)
 
 
 def test_topics_and_offsets_are_brought_over_and_kept_in_step(
@@ -44,7 +47,7 @@ def test_topics_and_offsets_are_brought_over_and_kept_in_step(
     raw.commit_offsets(bootstrap, group, topic, {0: 10, 3: 13})
     take_over = Import(groupkeeper, bootstrap, target, f"{prefix}*", f"{prefix}*")
 
-    dry = take_over("--dry-run")
+    dry = take_over.dry()
     lines = [f"would be created: topic {topic} with 4 partitions", f"would be set: group {group}, 2 offsets"]
     assert (dry[0], dry[1].splitlines()[:2]) == (0, lines)
     assert raw.metadata(target, topic).topics[0].error_code != raw.NONE

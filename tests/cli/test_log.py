@@ -122,11 +122,11 @@ def test_repair_by_hand(tmp_path: Path) -> None:
     fill(tmp_path, 5)
     hurt(tmp_path, 6)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.log")}
-    dry = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--dry-run")
+    dry = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
     assert dry.returncode == 0
-    assert "dry run: nothing was changed" in dry.stdout
+    assert dry.stderr == "dry run: nothing was changed; --execute makes the changes\n"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.log")} == before
-    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
+    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--execute")
     assert done.returncode == 0
     assert "saved: 4 batches with 12 records" in done.stdout
     assert "lost: 214 bytes, which held 3 offsets of the log" in done.stdout
@@ -136,9 +136,9 @@ def test_repair_by_hand(tmp_path: Path) -> None:
     assert str(aside) in done.stdout
     assert sorted(contents(tmp_path)) == [0, 3, 9, 12]
     assert run("check", "--data-dir", str(tmp_path)).returncode == 0
-    again = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
+    again = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--execute")
     assert "is not damaged: nothing was done" in again.stdout
-    missing = run("repair", "--partition", "9", "--data-dir", str(tmp_path))
+    missing = run("repair", "--partition", "9", "--data-dir", str(tmp_path), "--execute")
     assert (missing.returncode, "no such partition" in missing.stderr) == (1, True)
 
 
@@ -155,7 +155,7 @@ def test_what_was_lost_is_named_as_everywhere_else(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[data.index(b"topic", start)] ^= 2
     path.write_bytes(data)
-    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--dry-run")
+    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
     assert "named in the lost part, as far as it can be read: größe\\x1b日本\n" in done.stdout
 
 
@@ -173,7 +173,7 @@ def test_beside_a_running_node(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert "the data directory is in use by process" in done.stdout
         assert f"partition {P} is damaged" in done.stdout
-        refused = run("repair", "--partition", str(P), "--data-dir", str(service.data_dir))
+        refused = run("repair", "--partition", str(P), "--data-dir", str(service.data_dir), "--execute")
         assert refused.returncode == 1
         assert "in use by process" in refused.stderr
         service.terminate()
@@ -182,7 +182,10 @@ def test_beside_a_running_node(tmp_path: Path) -> None:
         (line,) = [line for line in lines if line["event"] == "cannot load partition"]
         assert (line["partition"], line["file"], line["position"]) == (P, str(path), start)
         assert line["reason"].startswith("checksum")
-        assert run("repair", "--partition", str(P), "--data-dir", str(service.data_dir)).returncode == 0
+        assert (
+            run("repair", "--partition", str(P), "--data-dir", str(service.data_dir), "--execute").returncode
+            == 0
+        )
         service.start()
     finally:
         service.close()

@@ -56,7 +56,14 @@ class Gateway:
 
     def moved(self, *arguments: str) -> dict[str, tuple[str, dict[tuple[str, int], int]]]:
         """What the command says that it did, by group; it must have succeeded."""
+        code, out, err = self.run(*arguments, "--execute", "--json")
+        assert code == 0, err + out
+        return results(out)
+
+    def would_move(self, *arguments: str) -> dict[str, tuple[str, dict[tuple[str, int], int]]]:
+        """What the command says that it would do, by group; it must have succeeded."""
         code, out, err = self.run(*arguments, "--json")
+        assert err == "dry run: nothing was changed; --execute makes the changes\n"
         assert code == 0, err + out
         return results(out)
 
@@ -109,7 +116,7 @@ class Gateway:
         """
         said = []
         before = self.here(group), self.there(group), raw.list_groups(self.kafka.address(1)).get(group)
-        for flags in (("--dry-run",), ()):
+        for flags in ((), ("--execute",)):
             code, out, err = self.run("give-back", "--group", group, *more, *flags, "--json")
             assert (code, "1 of 1 groups were not moved" in err) == (1, True), out + err
             said.append(json.loads(out))
@@ -170,14 +177,12 @@ def test_there_and_back(gateway: Gateway) -> None:
     gateway.commit("there-and-back", {0: 3, 1: 5})
     offsets = {("t", 0): 3, ("t", 1): 5}
     group = ("--group", "there-and-back")
-    assert gateway.moved("adopt", *group, "--dry-run") == {"there-and-back": ("would be adopted", offsets)}
+    assert gateway.would_move("adopt", *group) == {"there-and-back": ("would be adopted", offsets)}
     assert gateway.moved("adopt", *group) == {"there-and-back": ("adopted", offsets)}
     assert gateway.moved("adopt", *group) == {"there-and-back": ("already here", {})}
     raw.commit_offsets(gateway.kafka.address(1), "there-and-back", "t", {0: 1, 1: 1})
-    assert gateway.moved("give-back", *group, "--dry-run") == {
-        "there-and-back": ("would be given back", offsets)
-    }
-    code, out, err = gateway.run("give-back", *group, "--json")
+    assert gateway.would_move("give-back", *group) == {"there-and-back": ("would be given back", offsets)}
+    code, out, err = gateway.run("give-back", *group, "--execute", "--json")
     assert (code, results(out)) == (0, {"there-and-back": ("given back", offsets)})
     assert "through the gateway, or commits without joining, takes the group over again" in err
     assert gateway.there("there-and-back") == offsets, "what was here counts"
@@ -193,7 +198,7 @@ def test_what_was_deleted_here_is_deleted_there_if_that_is_asked_for(gateway: Ga
     done = subprocess.run(delete, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == 0, done.stderr
     left = {("t", 0): 3}
-    code, out, _ = gateway.run("give-back", "--group", "shrunk", "--dry-run")
+    code, out, _ = gateway.run("give-back", "--group", "shrunk")
     assert (code, "not here, and still at the cluster: t-1" in out) == (0, True)
     assert gateway.moved("give-back", "--group", "shrunk", "--delete-rest") == {
         "shrunk": ("given back", left)
@@ -205,7 +210,7 @@ def test_what_else_the_cluster_has_stays_there_and_is_named(gateway: Gateway) ->
     gateway.commit("both", {0: 3})
     gateway.moved("adopt", "--group", "both")
     gateway.commit("both", {1: 5})  # by a consumer that has not moved
-    code, out, _ = gateway.run("give-back", "--group", "both")
+    code, out, _ = gateway.run("give-back", "--group", "both", "--execute")
     assert (code, "not here, and still at the cluster: t-1" in out) == (0, True)
     assert gateway.there("both") == {("t", 0): 3, ("t", 1): 5}
 
@@ -218,7 +223,7 @@ def test_a_live_group_is_not_taken_without_force(gateway: Gateway) -> None:
         consumer.subscribe(["t"])
         wait_until(lambda: consumer.poll(0.2) or consumer.assignment(), what="a member")
         consumer.commit(offsets=[ck.TopicPartition("t", 0, 2)], asynchronous=False)
-        code, out, err = gateway.run("adopt", "--group", "live")
+        code, out, err = gateway.run("adopt", "--group", "live", "--execute")
         assert code == 1
         assert "live at the cluster" in out
         assert "classic group, Stable, 1 members" in out
@@ -233,20 +238,20 @@ def test_a_live_streams_group_is_not_taken_without_force(gateway: Gateway) -> No
     group = ("--group", "streams")
     gateway.commit("streams", {0: 2})
     with member_of("streams", gateway.kafka.address(1), "streams", "t"):
-        code, out, _ = gateway.run("adopt", *group)
+        code, out, _ = gateway.run("adopt", *group, "--execute")
         assert code == 1
         assert "live at the cluster" in out
         assert "streams group, " in out
         assert "1 members: stop them first, or use --force" in out
-        assert "streams" not in gateway.moved("adopt", "--all", "--dry-run"), "it has to be named"
+        assert "streams" not in gateway.would_move("adopt", "--all"), "it has to be named"
         assert gateway.moved("adopt", *group, "--force") == {"streams": ("adopted", {("t", 0): 2})}
 
 
 def test_a_share_group_has_nothing_to_take_over(gateway: Gateway) -> None:
     with member_of("share", gateway.kafka.address(1), "share", "t"):
         pass
-    assert "share" not in gateway.moved("adopt", "--all", "--dry-run")
-    code, out, _ = gateway.run("adopt", "--group", "share")
+    assert "share" not in gateway.would_move("adopt", "--all")
+    code, out, _ = gateway.run("adopt", "--group", "share", "--execute")
     assert code == 1
     assert "share group at the cluster" in out
     assert "share group, Empty, 0 members: it has no committed offsets to take over" in out
@@ -262,7 +267,7 @@ def only_here(gateway: Gateway, group: str) -> None:
 def test_a_group_is_given_back_once_a_streams_group_of_its_id_has_no_members(gateway: Gateway) -> None:
     only_here(gateway, "back-streams")
     with member_of("streams", gateway.kafka.address(1), "back-streams", "t"):
-        code, out, _ = gateway.run("give-back", "--group", "back-streams")
+        code, out, _ = gateway.run("give-back", "--group", "back-streams", "--execute")
         assert code == 1
         assert "live at the cluster" in out
         assert "streams group, " in out
@@ -353,7 +358,7 @@ def test_what_the_cluster_has_taken_and_what_it_has_refused_are_named(gateway: G
     """That it takes no such metadata does not show before."""
     gateway.commits_here("too-long", {0: 3})
     gateway.commits_here("too-long", {1: 5}, metadata="x" * (METADATA_MAX + 1))
-    code, out, err = gateway.run("give-back", "--group", "too-long", "--json")
+    code, out, err = gateway.run("give-back", "--group", "too-long", "--execute", "--json")
     assert code == 1, err
     (done,) = json.loads(out)
     assert done["result"] == "refused by the cluster"
@@ -391,9 +396,7 @@ def test_a_command_that_was_killed_is_run_again(
         offsets[("t", 0)] = 5
     else:
         assert gateway.commit_here(group, {0: 5}) == LOADING
-    assert gateway.moved("give-back", "--group", group, "--dry-run") == {
-        group: ("would be given back", offsets)
-    }
+    assert gateway.would_move("give-back", "--group", group) == {group: ("would be given back", offsets)}
     assert gateway.moved("give-back", "--group", group) == {group: ("given back", offsets)}
     assert gateway.there(group) == offsets
 
@@ -484,7 +487,7 @@ def test_all_of_them_are_moved_however_often_the_command_is_killed(gateway: Gate
     kill_and_run(gateway, "adopt", seed=1)
     adopted = gateway.moved("adopt", "--all")
     assert {adopted[group][0] for group in groups} == {"already here"}
-    would = gateway.moved("give-back", "--all", "--dry-run")
+    would = gateway.would_move("give-back", "--all")
     assert {group: would[group][1] for group in groups} == wanted
 
     for group, offsets in groups.items():  # what the cluster has becomes old
@@ -508,7 +511,7 @@ def kill_and_run(gateway: Gateway, command: str, seed: int) -> None:
 
 def test_a_table_for_people(gateway: Gateway) -> None:
     gateway.commit("tabled", {0: 3})
-    code, out, _ = gateway.run("adopt", "--group", "tabled")
+    code, out, _ = gateway.run("adopt", "--group", "tabled", "--execute")
     assert code == 0
     lines = [line.split() for line in out.splitlines()]
     assert ["GROUP", "RESULT", "OFFSETS", "REASON"] in lines
@@ -536,7 +539,7 @@ def test_a_table_for_people(gateway: Gateway) -> None:
                 1,
                 "cannot reach",
             )
-            for flags in ((), ("--dry-run",))
+            for flags in ((), ("--execute",))
         ),
         (("adopt", "--all", "--data-dir=/nowhere"), 1, "no gateway serves /nowhere"),
         (("give-back", "--all", "--data-dir=/nowhere"), 1, "no gateway serves /nowhere"),
@@ -587,7 +590,7 @@ def test_a_gateway_that_is_away_has_all_of_its_groups_when_it_is_back(gateway: G
         done = goes_on(process)
         assert (done["result"], done["written"]) == ("failed", [])
         assert "the cluster may have taken offsets of it" in done["reason"]
-    said = [gateway.run("give-back", "--group", "away", *flags) for flags in (("--dry-run",), ())]
+    said = [gateway.run("give-back", "--group", "away", *flags) for flags in ((), ("--execute",))]
     assert said[0] == said[1]
     assert (said[0][0], said[0][1]) == (1, "")
     gateway.service.launch()

@@ -45,6 +45,41 @@ def trees() -> Iterator[tuple[str, ...]]:
     yield from dict.fromkeys((words[0],) for words in commands() if len(words) == 2)
 
 
+CHANGING = {
+    *(("groups", name) for name in ("copy", "delete", "delete-offsets", "import", "remove-members", "reset")),
+    ("topics", "delete"),
+    ("log", "repair"),
+    ("import",),
+    ("adopt",),
+    ("give-back",),
+}
+"""The commands that take away, overwrite or move something."""
+
+
+def test_what_changes_something_only_shows_it_without_execute() -> None:
+    tree = typer.main.get_command(app)
+    found = set()
+    for words in commands():
+        command = tree.commands[words[0]]  # type: ignore[attr-defined]
+        command = command.commands[words[1]] if len(words) == 2 else command
+        options = {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+        if "--execute" in options:
+            assert options["--execute"].default is False
+            assert options["--dry-run"] is options["--execute"]
+            found.add(words)
+        else:
+            assert "--dry-run" not in options
+    assert found == CHANGING
+
+
+@pytest.mark.parametrize("words", sorted(CHANGING), ids=" ".join)
+def test_a_command_is_either_executed_or_not(groupkeeper: Command, words: tuple[str, ...]) -> None:
+    for flags in (("--execute", "--dry-run"), ("--dry-run", "--execute")):
+        ran = groupkeeper(*words, *flags)
+        assert (ran.exit_code, ran.stdout) == (2, "")
+        assert ran.stderr == "groupkeeper: expected either --execute or --dry-run\n"
+
+
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_help_has_one_style(groupkeeper: Command, words: tuple[str, ...]) -> None:
     ran = groupkeeper(*words, "--help")

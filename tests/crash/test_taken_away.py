@@ -85,9 +85,11 @@ def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Servi
     said = groupkeeper("log", "repair", "--journal", "--data-dir", service.data_dir)
     assert said.returncode == 1
     assert "nothing was changed" in said.stdout
-    assert "--accept-loss" in said.stdout
+    assert "--execute --accept-loss" in said.stdout
     refused(service, str(journal))
-    done = groupkeeper("log", "repair", "--journal", "--accept-loss", "--data-dir", service.data_dir)
+    done = groupkeeper(
+        "log", "repair", "--journal", "--execute", "--accept-loss", "--data-dir", service.data_dir
+    )
     assert done.returncode == 0, done.stderr
     assert "MAY BE OLDER" in done.stdout
     assert f"{partition_for(GroupId(GROUP), 50)} at " in done.stdout
@@ -99,7 +101,9 @@ def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Servi
     with raw.RawConnection(service.bootstrap) as connection:
         assert commit(connection, 31) == raw.NONE
     service.terminate()
-    again = groupkeeper("log", "repair", "--journal", "--accept-loss", "--data-dir", service.data_dir)
+    again = groupkeeper(
+        "log", "repair", "--journal", "--execute", "--accept-loss", "--data-dir", service.data_dir
+    )
     assert (again.returncode, "nothing was done" in again.stdout) == (0, True)
 
 
@@ -133,7 +137,7 @@ def test_a_lost_partition_is_not_served_until_it_is_mended(service: Service) -> 
         wait_until(lambda: raw.ask_offsets(connection, GROUP).error_code == 16, what="NOT_COORDINATOR")
         assert commit(connection, 6) == 16
     service.terminate()
-    done = groupkeeper("log", "repair", "--partition", partition, "--data-dir", service.data_dir)
+    done = groupkeeper("log", "repair", "--execute", "--partition", partition, "--data-dir", service.data_dir)
     assert done.returncode == 0, done.stdout + done.stderr
     assert groupkeeper("log", "check", "--data-dir", service.data_dir).returncode == 0
     service.start()
@@ -239,12 +243,12 @@ def test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted(
     said = groupkeeper(*repair)
     assert (said.returncode, "nothing was changed" in said.stdout) == (1, True), said.stdout + said.stderr
     assert (catalogue.read_bytes() if catalogue.exists() else None) == content
-    done = groupkeeper(*repair, "--accept-loss")
+    done = groupkeeper(*repair, "--execute", "--accept-loss")
     assert done.returncode == 0, done.stderr
     assert "found 1 groups" in done.stdout
     asides = list(service.data_dir.glob("damaged-*"))
     assert [aside.read_bytes() for aside in asides] == ([] if content is None else [content])
-    again = groupkeeper(*repair, "--accept-loss")
+    again = groupkeeper(*repair, "--execute", "--accept-loss")
     assert (again.returncode, "nothing was done" in again.stdout) == (0, True)
     service.start()
     assert raw.fetch_offsets(service.bootstrap, GROUP) == {(TOPIC, 0): 10}
@@ -259,7 +263,7 @@ def test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted(
 def test_a_new_catalogue_has_the_partitions_that_placed_the_groups(service: Service) -> None:
     killed_after(service, 1)
     (service.data_dir / "catalogue.json").unlink()
-    repair = ("log", "repair", "--catalogue", "--accept-loss", "--data-dir", service.data_dir)
+    repair = ("log", "repair", "--catalogue", "--execute", "--accept-loss", "--data-dir", service.data_dir)
     done = groupkeeper(*repair, extra={"GROUPKEEPER_OFFSETS_TOPIC_NUM_PARTITIONS": "7"})
     assert done.returncode == 1
     assert "is 7 the right number of partitions?" in done.stderr

@@ -116,7 +116,7 @@ class Day:
         for member in self.members.pop(group):
             member.close()
         done = groupkeeper(
-            "give-back", "--group", group, "--data-dir", self.whole.data_dir, *self._settings()
+            "give-back", "--execute", "--group", group, "--data-dir", self.whole.data_dir, *self._settings()
         )
         assert done.returncode == 0, done.stdout + done.stderr
         for _ in range(2):

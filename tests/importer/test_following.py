@@ -44,7 +44,7 @@ def test_a_second_one_follows_the_offsets_topic(tmp_path: Path) -> None:
     (copy / META_FILE).write_text("version=1\ncluster.id=the-first\nnode.id=1\n")
     (copy / CLEAN_SHUTDOWN_FILE).write_text('{"version":0,"brokerEpoch":5}')
     (copy / "work-2").mkdir()
-    done = groupkeeper("import", "--from-log-dirs", copy, "--data-dir", data_dir)
+    done = groupkeeper("import", "--from-log-dirs", copy, "--data-dir", data_dir, "--execute")
     assert (done.returncode, done.stderr) == (0, "")
     with serving(tmp_path / "second", settings) as second:
         assert {group: fetch_offsets(second.bootstrap, group) for group in GROUPS} == wanted

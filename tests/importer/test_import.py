@@ -51,8 +51,12 @@ GROUPS = ["", *(f"group-{number}" for number in range(39))]
 TOPIC_ID = bytes(range(16))
 
 
+def dry_run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return groupkeeper("import", *arguments)
+
+
 def run(*arguments: object, **extra: str) -> subprocess.CompletedProcess[str]:
-    return groupkeeper("import", *arguments, extra=extra)
+    return groupkeeper("import", *arguments, "--execute", extra=extra)
 
 
 def broker(log_dir: Path, *, count: int = COUNT, groups: Sequence[str] = GROUPS) -> Path:
@@ -123,10 +127,10 @@ def test_all_of_a_broker(tmp_path: Path) -> None:
 def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:
     source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
     before = everything(tmp_path)
-    done = run("--from-log-dirs", source, "--data-dir", data_dir, "--dry-run")
+    done = dry_run("--from-log-dirs", source, "--data-dir", data_dir)
     assert done.returncode == 0
     last = done.stdout.splitlines()[-1]
-    assert last == "found 40 groups, 120 offsets, 4 topics, 7 partitions; dry run: nothing was written"
+    assert last == "found 40 groups, 120 offsets, 4 topics, 7 partitions"
     assert everything(tmp_path) == before
 
 
@@ -142,7 +146,7 @@ def test_several_log_dirs(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert f"{source}: not stopped cleanly" in done.stdout
     assert done.stdout.endswith("imported 40 groups, 120 offsets, 4 topics, 7 partitions\n")
-    assert "\n" not in run("--from-log-dirs", f"{source},{source}", "--dry-run").stderr.strip()
+    assert "\n" not in dry_run("--from-log-dirs", f"{source},{source}").stderr.strip()
 
 
 def test_a_running_brokers_directory_is_refused(tmp_path: Path) -> None:
@@ -179,7 +183,7 @@ def test_damage_is_told_and_can_be_mended_in_the_copy(tmp_path: Path) -> None:
     done = run("--from-log-dirs", source, "--data-dir", data_dir)
     assert done.returncode == 1
     assert f"partition 2 is damaged: {segment} at byte 0" in done.stdout
-    command = f"groupkeeper log repair --partition 2 --data-dir {data_dir}"
+    command = f"groupkeeper log repair --partition 2 --data-dir {data_dir} --execute"
     assert command in done.stdout
     mended = groupkeeper(*command.split()[1:])
     assert mended.returncode == 0

@@ -87,7 +87,9 @@ def test_there_and_back(tmp_path: Path, java_shell: JavaShell, count: int, clean
         broker.terminate() if clean else broker.kill9()
 
         # (b) Its directory, taken over here.
-        done = groupkeeper("import", "--from-log-dirs", broker.data_dir, "--data-dir", service.data_dir)
+        done = groupkeeper(
+            "import", "--from-log-dirs", broker.data_dir, "--data-dir", service.data_dir, "--execute"
+        )
         assert done.returncode == 0, done.stderr
         total = sum(map(len, expected.values()))
         assert f"imported 31 groups, {total} offsets, 1 topics, {count} partitions" in done.stdout

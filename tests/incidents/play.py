@@ -86,7 +86,7 @@ async def damaged_partition(work: Path) -> Recording:
         await asyncio.to_thread(service.start)
         await recording.phase("during", 20, commits)
         await asyncio.to_thread(service.terminate)
-        repair = ("log", "repair", "--partition", str(partition_for(GroupId("group-0"), 50)))
+        repair = ("log", "repair", "--execute", "--partition", str(partition_for(GroupId("group-0"), 50)))
         done = await asyncio.to_thread(groupkeeper, *repair, "--data-dir", str(service.data_dir))
         assert done.returncode == 0, done.stderr
         await asyncio.to_thread(service.start)

@@ -18,7 +18,7 @@ from coordinator.cli.errors import (
     print_error,
     print_line,
 )
-from coordinator.cli.options import Json
+from coordinator.cli.options import NOTHING_DONE, Execute, Json
 from coordinator.config import Settings, load
 from coordinator.config.sources import CONFIG_VARIABLE
 from protocol.newtypes import GroupId
@@ -40,7 +40,6 @@ Group = Annotated[
 All = Annotated[
     bool, typer.Option("--all", help="All groups of the cluster (adopt) or of the gateway (give-back).")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Config = Annotated[
     Path | None,
     typer.Option(metavar="FILE", envvar=CONFIG_VARIABLE, help="The TOML file with the gateway's settings."),
@@ -68,7 +67,7 @@ def adopt(
             help="Also take over groups with members at the cluster; what these commit there from now on is lost.",
         ),
     ] = False,
-    dry_run: DryRun = False,
+    execute: Execute = False,
     config: Config = None,
     data_dir: DataDir = None,
     assignments: Assignments = None,
@@ -85,9 +84,13 @@ def adopt(
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
-        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=dry_run, take_live=force)
+        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=not execute, take_live=force)
         _run(
-            settings, timeout, json, lambda here, there, done: adopt_requested_groups(here, there, move, done)
+            settings,
+            timeout,
+            lambda here, there, done: adopt_requested_groups(here, there, move, done),
+            execute=execute,
+            json=json,
         )
 
 
@@ -101,7 +104,7 @@ def give_back(
             help="Delete other offsets of these groups at the cluster: those deleted here would be valid there again.",
         ),
     ] = False,
-    dry_run: DryRun = False,
+    execute: Execute = False,
     config: Config = None,
     data_dir: DataDir = None,
     assignments: Assignments = None,
@@ -120,20 +123,21 @@ def give_back(
 
     with exit_on_errors():
         settings = _settings(config, data_dir, assignments)
-        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=dry_run, delete_rest=delete_rest)
+        move = GroupMoveRequest(_chosen(group, all_groups), dry_run=not execute, delete_rest=delete_rest)
         with _alone(settings.data_dir):
             _run(
                 settings,
                 timeout,
-                json,
                 lambda here, there, done: give_back_requested_groups(here, there, move, done),
+                execute=execute,
+                json=json,
             )
 
 
 Work = Callable[["PrivateNodes", "UpstreamGroups", "list[GroupMoveResult]"], Awaitable[None]]
 
 
-def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
+def _run(settings: Settings, timeout_s: float, work: Work, *, execute: bool, json: bool) -> None:
     """Run `work` and print its results, even if it could not be brought to an end."""
     import asyncio
 
@@ -149,6 +153,8 @@ def _run(settings: Settings, timeout_s: float, json: bool, work: Work) -> None:
         stopped = describe_error(error)
     if done or stopped is None:
         print_results(done, json=json)
+    if not execute:
+        print_line(NOTHING_DONE, err=True)
     if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):
         print_line(TAKEN_AGAIN, err=True)
     if stopped is not None:
