@@ -18,12 +18,12 @@ class Health:
         """The reason why appends are refused, or None."""
 
     def check_open(self) -> None:
-        """Raise StorageFailed if the log is closed."""
+        """Raise LogNotWritable if the log is closed."""
         if self.closed:
             raise LogNotWritable(self._data_dir, "the log is closed")
 
     def check(self) -> None:
-        """Raise StorageFailed if the log is closed, or an earlier write failed."""
+        """Raise LogNotWritable if the log is closed, or an earlier write failed."""
         self.check_open()
         if self.failed is not None:
             raise LogNotWritable(self._data_dir, f"an earlier write failed ({self.failed})")

@@ -279,7 +279,7 @@ class LogManager:
         With `sync` they are on disk on return, else in the page cache, where they survive a crash of the
         process. Either all are accepted or none. Raises ValueError for a wrong offset; CorruptLog
         for a failed partition, NotOwned for one of another node; StorageFull, StorageError if writing
-        fails: then StorageFailed for every later append, until `recover_all_after_failure`.
+        fails: then LogNotWritable for every later append, until `recover_all_after_failure`.
         """
         if not entries:
             return
@@ -301,7 +301,7 @@ class LogManager:
     def check_journals_present(self) -> None:
         """Check that the journals are still where a start would search for them.
 
-        Raises StorageFailed, and StorageError if they are not; then appends fail until `recover_all_after_failure`.
+        Raises LogNotWritable, and StorageError if they are not; then appends fail until `recover_all_after_failure`.
         """
         self._journals.check_files_present()
 
@@ -427,7 +427,7 @@ class LogManager:
     def read(self, partition: Partition, start_offset: Offset, max_bytes: int) -> tuple[bytes, Offset]:
         """Return whole batches of a partition and the offset to read from next; see `PartitionLog.read`.
 
-        Its queue is written first, so everything accepted is found. Raises CorruptLog, StorageFailed, and
+        Its queue is written first, so everything accepted is found. Raises CorruptLog, LogNotWritable, and
         StorageError.
         """
         with self._io_lock:
@@ -435,15 +435,17 @@ class LogManager:
             self._writer.write_partition_queue(partition)
             return self.get_or_create_log(partition).read(start_offset, max_bytes)
 
-    def run_read_on_log(self, partition: Partition, read: Callable[[PartitionLog], T], *, fresh: bool) -> T:
+    def run_read_on_log(
+        self, partition: Partition, read: Callable[[PartitionLog], T], *, write_behind_first: bool
+    ) -> T:
         """Return the result of `read` for a partition's log; `read` must not change the log, and nothing else does.
 
-        With `fresh` the log holds everything accepted, else only what was written before. Raises what `read`
-        does, CorruptLog and NotOwned for a partition that cannot be read here, StorageFailed and StorageError.
+        With `write_behind_first` the log holds everything accepted, else only what was written before. Raises what
+        `read` does, CorruptLog and NotOwned for a partition that cannot be read here, LogNotWritable and StorageError.
         """
         with self._io_lock:
             self._health.check()
-            if fresh:
+            if write_behind_first:
                 self._writer.write_partition_queue(partition)
             try:
                 return read(self.get_or_create_log(partition))

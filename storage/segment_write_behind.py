@@ -90,7 +90,7 @@ class JournalToSegmentsWriter:
         if not self._journals.size_bytes:
             return
         try:
-            flush = self._journals.rotate()
+            flush = self._journals.rotate_and_get_last_flush()
             self.write_queued_batches(None)
             for log in self._partitions.logs():
                 self._check_there(log, all_segments=True)

@@ -52,7 +52,7 @@ def differences_query(kind: str) -> Callable[[Facts], str]:
 
 
 def merge_by_file_sql(*queries: str) -> str:
-    """Merge rows of FOUND_COLUMNS into one for each file: the sum of counts, the place and message of the first."""
+    """Return a query that merges rows of FOUND_COLUMNS into one per file: sum of counts, first place and message."""
     rows = " union all ".join(f"select {FOUND_COLUMNS} from ({query})" for query in queries)
     return (
         "select partition, file, first.position, count, first.message from ("
@@ -62,7 +62,10 @@ def merge_by_file_sql(*queries: str) -> str:
 
 
 def merge_by_partition_sql(rows: str, message: str, *, count: str = "1") -> str:
-    """Merge rows with partition, file and position into one per partition: the sum of counts, the first message."""
+    """Return a query that merges the rows of the query `rows` into one per partition: sum of counts, first message.
+
+    `rows` has the columns partition, file and position.
+    """
     return (
         "select partition, first.file, first.position, count, first.message from ("
         f"select partition, sum({count}) as count, min(struct(file, position, {message} as message)) as first"

@@ -24,7 +24,7 @@ from coordinator.admin.reference import (
 )
 from coordinator.admin.reference.metric_help_types import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.rebalance_progress import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.lag_from_declared_ends import DeclaredEnds
 from coordinator.jobs.limit_watch import LimitWatch

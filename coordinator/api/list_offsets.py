@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 from coordinator.api.context import PARKED, InSteps, ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.declared_end_offsets import NO_END, Known, find_ends_and_respond
+from coordinator.api.end_offsets_from_end_groups import NO_END, Known, find_ends_and_respond
 from coordinator.api.partition_checks import (
     NO_EPOCH,
     READ_COMMITTED,

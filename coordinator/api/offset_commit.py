@@ -130,7 +130,7 @@ def handle(node: Node, request: OffsetCommitRequest, ctx: RequestContext) -> Off
 def handle_in_steps(
     node: Node, request: OffsetCommitRequest, ctx: RequestContext
 ) -> InSteps[OffsetCommitResponse]:
-    """Commit many offsets: decide them in steps, then store all of them in one step, or none."""
+    """Commit many offsets: decide in steps which are accepted, then store all of these in one step, or none."""
     decided = Decision()
     topics = yield from _decide_in_steps(node, request, ctx.api_version, decided)
     _drop_deleted(node, decided, topics)

@@ -74,12 +74,12 @@ class LogFetch:
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:
             self._timer = self._node.timers.call_after(wait_ms, self._time_is_up)
-        self._try(fresh=wait_ms <= 0)
+        self._try(write_behind_first=wait_ms <= 0)
         return PARKED
 
     # --- reading ---
 
-    def _try(self, *, fresh: bool) -> None:
+    def _try(self, *, write_behind_first: bool) -> None:
         self._answers = {}
         wanted = []
         for index, row in self._rows.items():
@@ -89,7 +89,9 @@ class LogFetch:
             else:
                 self._answers[index] = error
         self._asked = [each.partition for each in wanted]
-        self._reading = self._node.reads.prepare_fetch(wanted, self._max_bytes, self._was_read, fresh=fresh)
+        self._reading = self._node.reads.prepare_fetch(
+            wanted, self._max_bytes, self._was_read, write_behind_first=write_behind_first
+        )
         self._reading.go_on()
 
     def _wanted(self, row: FetchPartition) -> FetchQuery:
@@ -135,7 +137,7 @@ class LogFetch:
         if self._node.reads.budget.over:
             self._wait()  # until other clients have read their responses
         else:
-            self._try(fresh=True)
+            self._try(write_behind_first=True)
 
     def _time_is_up(self, _argument: object) -> None:
         self._timer = None
@@ -145,7 +147,7 @@ class LogFetch:
         if self._node.reads.budget.over:
             self._answer()
         else:
-            self._try(fresh=True)
+            self._try(write_behind_first=True)
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -111,7 +111,7 @@ class ClusterGroupAnswerer:
         that the request is for the node. Also returns None if the client is gone before the node has reported which
         groups are here: that report may wait behind the node's response to a JoinGroup.
 
-        Raises NoResponseError if the node is lost.
+        Raises AwaitedResponseLost if the node is lost.
         """
         unknown = [group for group in dict.fromkeys(groups) if not self._is_known(group)]
         try:

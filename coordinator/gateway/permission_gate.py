@@ -43,7 +43,7 @@ async def adopt_nothing(_group: str, _requester: TakeoverRequester) -> ErrorCode
 
 AnswerAbsent = Callable[[ClientSession, Route, bytes, list[str]], Coroutine[Any, Any, bytes | None]]
 """(client, route, a request of ABOUT_ABSENT without its length, its groups) -> the response with its length; None if
-all groups are here. Raises NoResponseError."""
+all groups are here. Raises AwaitedResponseLost."""
 
 
 async def answer_no_absent_groups(

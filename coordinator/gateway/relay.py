@@ -151,7 +151,7 @@ class Relay(SessionIO, StreamOwner):
 
     def _pipeline_ended(self, pipeline: int) -> None:
         self._pipelines[pipeline] = None
-        if pipeline == BROKER or not self.session.refuse_lost_requests(pipeline):
+        if pipeline == BROKER or not self.session.try_refuse_lost_requests(pipeline):
             self.finish()
         else:
             self._settle()

@@ -71,7 +71,7 @@ class ClientSession(Protocol):
     def send_own_request(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
-        The promise raises NoResponseError if the coordinator is lost or the client is gone.
+        The promise raises AwaitedResponseLost if the coordinator is lost or the client is gone.
         """
 
     def go_on(self) -> None:

@@ -134,7 +134,7 @@ class Session:
         if self._pipelines.buffer_bytes_from_pipeline(pipeline, data):
             self._run(answers=True)
 
-    def refuse_lost_requests(self, pipeline: int) -> bool:
+    def try_refuse_lost_requests(self, pipeline: int) -> bool:
         """Answer all requests of a closed pipeline with errors.
 
         Returns False if that is not possible, and the connection has to be closed.
@@ -154,7 +154,7 @@ class Session:
     def send_own_request(self, pipeline: int, frame: bytes) -> Promise[bytes]:
         """Send a request of our own to a pipeline, and return a promise of its response; both begin with their length.
 
-        The promise raises NoResponseError if the coordinator is lost or the client is gone.
+        The promise raises AwaitedResponseLost if the coordinator is lost or the client is gone.
         """
         promise: Promise[bytes] = Promise(self.go_on)
         self._pipelines.expect_own_response(pipeline, frame, promise)

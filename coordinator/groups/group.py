@@ -65,7 +65,7 @@ class Group(Protocol):
     def replace_refused_outcome(
         self, env: GroupEnvironment, outcome: Outcome, error: ErrorCode, now: Instant
     ) -> Outcome:
-        """Return the outcome that replaces one whose records the log refused."""
+        """Start over after the log has refused the records of an outcome; return the outcome to carry out instead."""
 
     def unload_and_fail_requests(self, error: ErrorCode) -> list[Reply]:
         """Make the group Dead because its partition is lost, and return the error replies to its waiting requests."""

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
 from protocol.compiled_struct import FieldsValue
 from protocol.mypyc_shim import mypyc_attr
 from storage.format.records import Record
@@ -72,7 +72,7 @@ class Outcome:
         self.events: list[Event] = []
         self.independent = independent
         self.starts_over = False
-        self.ended_rebalance: RebalanceProgress | None = None
+        self.ended_rebalance: RebalanceTimings | None = None
         """The rebalance that is over once the records are appended."""
 
     def __repr__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of a node, and how much of each is used."""
+"""Lists the settings that limit what a node holds (groups, members, offsets, topics), each with its current use."""
 
 from collections.abc import Callable
 

@@ -6,7 +6,7 @@ its turn. Bytes that were read and not yet sent count as unsent, so that many la
 the budget is used up, a read ends with the data it has.
 
 A read returns data that has reached the segments. Durable data may still wait for write-behind, half a second at most;
-a `fresh` read first moves this data of its partitions into the segments.
+with `write_behind_first` a read first moves this data of its partitions into the segments.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class LogReadInProgress:
         max_bytes: int,
         done: Callable[[], None],
         *,
-        fresh: bool,
+        write_behind_first: bool,
     ) -> None:
         self.found: list[ReadResult | ErrorCode] = []
         self.is_cut = False
@@ -85,7 +85,7 @@ class LogReadInProgress:
         self._left = max_bytes
         self._at_least_one = True
         self._done = done
-        self._fresh = fresh
+        self._write_behind_first = write_behind_first
         self._is_released = False
         self._held_bytes = 0
 
@@ -112,7 +112,10 @@ class LogReadInProgress:
         begin = len(self.found)
         for wanted in self._wanted[begin : begin + PARTITIONS_PER_SLICE]:
             one = self._reads.fetch_one(
-                wanted, self._left, at_least_one=self._at_least_one, fresh=self._fresh
+                wanted,
+                self._left,
+                at_least_one=self._at_least_one,
+                write_behind_first=self._write_behind_first,
             )
             if one is None:
                 break  # the rest of its transactions comes in the next slice
@@ -160,23 +163,28 @@ class LogReads:
         self._reader = LogReader()  # used in the io thread only
 
     def prepare_fetch(
-        self, wanted: Sequence[FetchQuery], max_bytes: int, done: Callable[[], None], *, fresh: bool
+        self,
+        wanted: Sequence[FetchQuery],
+        max_bytes: int,
+        done: Callable[[], None],
+        *,
+        write_behind_first: bool,
     ) -> LogReadInProgress:
         """Return a fetch that reads partitions in this order, about `max_bytes` in total, and then calls `done`.
 
         The first batch is read however long it is; others only as far as they fit. The caller begins with `go_on`.
         """
-        return LogReadInProgress(self, wanted, max_bytes, done, fresh=fresh)
+        return LogReadInProgress(self, wanted, max_bytes, done, write_behind_first=write_behind_first)
 
     def fetch_one(
-        self, wanted: FetchQuery, left: int, *, at_least_one: bool, fresh: bool
+        self, wanted: FetchQuery, left: int, *, at_least_one: bool, write_behind_first: bool
     ) -> ReadResult | ErrorCode | None:
         """Read one partition, at most `left` bytes; None if the read has to be repeated. Blocks."""
 
         def read(of: PartitionLog) -> ReadResult | EmptyReadReason:
             return self._reader.fetch(of, wanted, left, at_least_one=at_least_one)
 
-        return self._look(wanted.partition, read, fresh=fresh)
+        return self._look(wanted.partition, read, write_behind_first=write_behind_first)
 
     def find_offsets_with_callback(
         self, sought: Sequence[OffsetQuery], done: Callable[[list[TimestampAndOffset | ErrorCode]], None]
@@ -204,7 +212,9 @@ class LogReads:
         found: list[TimestampAndOffset | ErrorCode] = []
         for each in sought:
             one = self._look(
-                each.partition, partial(self._reader.resolve_list_offsets_query, sought=each), fresh=True
+                each.partition,
+                partial(self._reader.resolve_list_offsets_query, sought=each),
+                write_behind_first=True,
             )
             if one is None:
                 break
@@ -212,10 +222,14 @@ class LogReads:
         return found
 
     def _look(
-        self, partition: Partition, read: Callable[[PartitionLog], T | EmptyReadReason], *, fresh: bool
+        self,
+        partition: Partition,
+        read: Callable[[PartitionLog], T | EmptyReadReason],
+        *,
+        write_behind_first: bool,
     ) -> T | ErrorCode | None:
         try:
-            one = self._log.run_read_on_log(partition, read, fresh=fresh)
+            one = self._log.run_read_on_log(partition, read, write_behind_first=write_behind_first)
         except NotOwned:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         except StorageError as error:

@@ -200,7 +200,7 @@ class GroupAccess:
         Raises RecordTooLarge if no reply reports that; nothing has changed then.
         """
         if not kept.is_kept and kept.group.has_members_or_pending:
-            kept.shard.add(kept)  # a join that was refused leaves no new group behind
+            kept.shard.add_or_get_existing(kept)  # a join that was refused leaves no new group behind
         self._manager.carry_out_outcome(kept, outcome)
         waiting.add_ticket(kept.ticket)
         return outcome.answer

@@ -201,7 +201,7 @@ class Adoptions:
         if error is not ErrorCode.NONE:
             return AdoptionOutcome(error)
         if kept.offsets.count:
-            shard.add(kept)
+            shard.add_or_get_existing(kept)
         return AdoptionOutcome(
             ErrorCode.NONE, is_adopted=True, is_newly_adopted=True, taken=kept.offsets.count
         )

@@ -231,7 +231,7 @@ class GroupMetadataManager:
             shard.mark_begun_here_if_confirmed_absent(kept.group_id, self.clock.wall_ms())
         shard.append_and_apply_offsets(kept, commits)
         if not kept.is_kept:
-            shard.add(kept)  # a simple group begins with its first commit
+            shard.add_or_get_existing(kept)  # a simple group begins with its first commit
         count = count_committed_offsets(commits)
         kept.commits += count
         self.stats.offset_commits += count

@@ -190,7 +190,7 @@ class Shard:
 
     def _find_or_add(self, group_id: GroupId) -> GroupEntry:
         kept = self.groups.get(group_id)
-        return self.add(self.make_uncached_group(group_id)) if kept is None else kept
+        return self.add_or_get_existing(self.make_uncached_group(group_id)) if kept is None else kept
 
     def make_uncached_group(self, group_id: GroupId) -> GroupEntry:
         """Return an empty group that is not in the cache."""
@@ -337,7 +337,7 @@ class Shard:
 
     # --- the cache ---
 
-    def add(self, kept: GroupEntry) -> GroupEntry:
+    def add_or_get_existing(self, kept: GroupEntry) -> GroupEntry:
         """Add a group to the cache and return it, or the group of its id that is in the cache already."""
         there = self.groups.get(kept.group_id)
         if there is not None:

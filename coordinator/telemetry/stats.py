@@ -7,7 +7,7 @@ Compiled, because every request is counted here several times.
 from collections import Counter
 from typing import Final
 
-from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -151,7 +151,7 @@ class Stats:
         """Count a response that is handed to the socket, `duration_ns` after the request was begun."""
         self.apis[api_key].durations.observe(duration_ns)
 
-    def count_finished_rebalance(self, progress: RebalanceProgress) -> None:
+    def count_finished_rebalance(self, progress: RebalanceTimings) -> None:
         """Count a rebalance that is over."""
         cause = progress.cause
         self.rebalance_durations[cause].observe(progress.total_duration_ms * 1_000_000)

@@ -78,7 +78,7 @@ class _Rest:
 
 
 def choose_version(address: Address, api: ApiKey, offered: VersionRange | None, needed: VersionRange) -> int:
-    """Return the newest version that both ranges have. Raises UpstreamTooOld if there is none."""
+    """Return the newest version that both ranges have. Raises UpstreamLacksApiVersion if there is none."""
     if offered is None or offered.max < needed.min or offered.min > needed.max:
         raise UpstreamLacksApiVersion(address, api, offered, needed)
     return min(offered.max, needed.max)

@@ -120,7 +120,7 @@ class BrokerConnection:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
     async def request_encoded_response(self, question: UpstreamRequest) -> UpstreamResponse:
-        """Send a request, and return the response's bytes. Raises Unreachable and UpstreamTooOld."""
+        """Send a request, and return the response's bytes. Raises Unreachable and UpstreamLacksApiVersion."""
         request = RequestOverAiokafka(self.address, question)
         try:
             frame: bytes = await self._connection.send(request)

@@ -153,7 +153,10 @@ async def _nothing() -> None:
 
 
 class GatewayProcess:
-    """A gateway's process: connect `channel`, await `ended`, the exit status, then call `close_channel`."""
+    """The gateway within its own process, which follows the supervisor's orders.
+
+    Connect `channel`, await `ended`, the exit status, then call `close_channel`.
+    """
 
     def __init__(
         self,

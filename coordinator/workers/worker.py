@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from coordinator.api.declared_end_offsets import find_group_committed_ends
+from coordinator.api.end_offsets_from_end_groups import find_group_committed_ends
 from coordinator.app import App
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE

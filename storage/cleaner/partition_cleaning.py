@@ -34,7 +34,7 @@ from storage.format.batch_format import (
     summarize,
 )
 from storage.partition.index import summarize_batches
-from storage.partition.segment import Segment, UnwrittenBatches
+from storage.partition.segment import BatchesForOneWrite, Segment
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -213,7 +213,7 @@ class CleanedSegmentsWriter:
         )
         output.cut(0)
         before = after = 0
-        run = UnwrittenBatches()
+        run = BatchesForOneWrite()
         for source in group:
             for position, batch in self._batches(source):
                 with self._damage_at(source, position):
@@ -222,7 +222,7 @@ class CleanedSegmentsWriter:
                 after += _add(run, data)
                 if run.size_bytes >= _CHUNK_BYTES:
                     self._write(output, run)
-                    run = UnwrittenBatches()
+                    run = BatchesForOneWrite()
         self._write(output, run)
         output.index.write(output, seal=True, sync=True)
         output.fsync()
@@ -231,7 +231,7 @@ class CleanedSegmentsWriter:
         offsets = [source.base_offset for source in group]
         return ReplacementSegment(offsets, sizes, output.size_bytes, before, after)
 
-    def _write(self, output: Segment, run: UnwrittenBatches) -> None:
+    def _write(self, output: Segment, run: BatchesForOneWrite) -> None:
         if run.batches:
             self._throttle.maybe_throttle(run.size_bytes)
             output.write(run)
@@ -329,7 +329,7 @@ def _keep_all(_offset: Offset, _key: bytes | None, _is_tombstone: bool) -> bool:
     return True
 
 
-def _add(run: UnwrittenBatches, data: bytes | None) -> int:
+def _add(run: BatchesForOneWrite, data: bytes | None) -> int:
     """Add the rest of a batch to `run`; return the number of its records."""
     if data is None:
         return 0

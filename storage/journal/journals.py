@@ -55,7 +55,7 @@ class Journals:
         return self._kept | {journal.number: journal.salt for journal in journals}
 
     def check_files_present(self) -> None:
-        """Raise StorageError if a journal was removed; then the log has failed. Raises StorageFailed."""
+        """Raise StorageError if a journal was removed; then the log has failed. Raises LogNotWritable."""
         with self.lock:
             self._health.check()
             for journal in (*self._retired, self._current):
@@ -93,7 +93,7 @@ class Journals:
     def sync(self) -> None:
         """Make everything durable that was accepted before the call; appends go on meanwhile.
 
-        Raises StorageFailed, and StorageError; then the log has failed.
+        Raises LogNotWritable, and StorageError; then the log has failed.
         """
         with self.sync_lock:
             with self.lock:
@@ -109,7 +109,7 @@ class Journals:
             with self.lock:
                 self._synced_flush = max(self._synced_flush, flush)
 
-    def rotate(self) -> int:
+    def rotate_and_get_last_flush(self) -> int:
         """Continue appends in a new journal; return the last flush of the old one. Raises OSError."""
         with self.lock:
             # If the last checkpoint failed after its rotation, the new journal may still be empty.

@@ -99,7 +99,7 @@ class SegmentIndex:
         """True if a crash may have torn the index files of this segment, and they were not checked since."""
         return self._thorough and not self._ready
 
-    def remove(self) -> None:
+    def remove_files_to_be_rebuilt(self) -> None:
         """Remove the files, which are rebuilt if needed. Not durable before the directory is synced."""
         for path in self._paths:
             self._fs.remove(path)

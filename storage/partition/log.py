@@ -39,7 +39,7 @@ from storage.partition.rolled_segments_file import (
     read_required_segment_sizes,
     write_rolled,
 )
-from storage.partition.segment import Segment, UnwrittenBatches
+from storage.partition.segment import BatchesForOneWrite, Segment
 from storage.partition.swap import finish_or_undo_swaps, swap_in
 from storage.settings import LogSettings
 
@@ -195,7 +195,7 @@ class PartitionLog:
         batches were appended, and the others can be appended again.
         """
         active = self._segments[-1] if self._segments else None
-        run = UnwrittenBatches()
+        run = BatchesForOneWrite()
         end, epochs = self.end_offset, self._epochs
         for batch in batches:
             summary = summarize(batch)
@@ -204,7 +204,7 @@ class PartitionLog:
             if active is None or self._is_full(active, run, summary):
                 if active is not None and run.batches:
                     self._write(active, run, end)
-                    run = UnwrittenBatches()
+                    run = BatchesForOneWrite()
                 active = self._start_segment(summary.base_offset)
             if summary.leader_epoch > epochs.newest_epoch:
                 epochs.assign(summary.leader_epoch, summary.base_offset)
@@ -213,7 +213,7 @@ class PartitionLog:
         if active is not None and run.batches:
             self._write(active, run, end)
 
-    def _is_full(self, active: Segment, run: UnwrittenBatches, batch: BatchSummary) -> bool:
+    def _is_full(self, active: Segment, run: BatchesForOneWrite, batch: BatchSummary) -> bool:
         """Return whether size, age or offsets forbid that the next batch follows `run` into this segment.
 
         Age is counted between records, as in Kafka (LogSegment.shouldRoll): an idle log does not roll.
@@ -228,7 +228,7 @@ class PartitionLog:
                 return True
         return batch.last_offset - active.base_offset > OFFSET_DELTA_MAX
 
-    def _write(self, active: Segment, run: UnwrittenBatches, end: Offset) -> None:
+    def _write(self, active: Segment, run: BatchesForOneWrite, end: Offset) -> None:
         try:
             active.write(run)
         except OSError as error:
@@ -289,7 +289,7 @@ class PartitionLog:
             if segment.index.has_unwritten_entries:
                 segment.index.write(segment, seal=rolled, sync=rolled)
             elif rolled and segment.index.is_doubtful:
-                segment.index.remove()
+                segment.index.remove_files_to_be_rebuilt()
                 self._entries_dirty = True
 
     def _find_epochs(self) -> None:

@@ -149,7 +149,7 @@ class LogReader:
         known = self._transactions.get(log.partition)
         if known is None or known[0] is not log:
             known = self._transactions[log.partition] = log, InMemoryTransactionIndex()
-        return known[1] if known[1].index_more_of_log(log, self._read_bytes_max) else None
+        return known[1] if known[1].index_more_and_check_complete(log, self._read_bytes_max) else None
 
     def _read(
         self, log: PartitionLog, offset: Offset, bound: Offset, max_bytes: int, *, at_least_one: bool

@@ -39,7 +39,7 @@ class ScanResult(FrozenStruct, frozen=True):
     damage: str | None
 
 
-class UnwrittenBatches:
+class BatchesForOneWrite:
     """A run of batches that are written together, and their summaries, whose `position` is not valid yet."""
 
     __slots__ = ("batches", "size_bytes", "summaries")
@@ -103,7 +103,7 @@ class Segment:
             self._create = False
         return self._file
 
-    def write(self, run: UnwrittenBatches) -> None:
+    def write(self, run: BatchesForOneWrite) -> None:
         """Append batches, to the page cache."""
         self.dirty = True
         self._open().pwrite(run.batches, self.size_bytes)

@@ -60,7 +60,7 @@ class InMemoryTransactionIndex:
             if each.last_offset >= start_offset and each.first_offset < end_offset
         ]
 
-    def index_more_of_log(self, log: PartitionLog, max_bytes: int) -> bool:
+    def index_more_and_check_complete(self, log: PartitionLog, max_bytes: int) -> bool:
         """Read about `max_bytes` more of the log; return whether all of the log has been read.
 
         Raises CorruptLog and OSError.

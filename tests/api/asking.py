@@ -109,7 +109,7 @@ class Groups:
         shard = self.shard(group_id)
         kept = shard.groups.get(GroupId(group_id))
         if kept is None:
-            kept = shard.add(shard.make_uncached_group(GroupId(group_id)))
+            kept = shard.add_or_get_existing(shard.make_uncached_group(GroupId(group_id)))
             kept.offsets.by_topic = CountedOffsets()
         kept.ticket = ticket
         kept.offsets.by_topic[topic] = {

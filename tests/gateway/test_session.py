@@ -192,7 +192,7 @@ def test_a_coordinator_that_is_lost_refuses_where_that_can_be_said() -> None:
     )
     session = Session(io, routes, 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"") + request(OPAQUE, 2, b"")))
-    assert session.refuse_lost_requests(COORDINATOR)
+    assert session.try_refuse_lost_requests(COORDINATOR)
     assert bytes(io.client) == refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     session.receive_from_pipeline(BROKER, memoryview(answer(2, b"")))
     assert bytes(io.client).endswith(answer(2, b""))
@@ -203,7 +203,7 @@ def test_a_pipeline_that_is_lost_ends_the_connection_where_no_refusal_is_known(b
     session = Session(RecordedIO(), TestRoutes(), 1 << 20)
     session.receive_from_client(memoryview(request(COORDINATED, 1, b"")))
     session.receive_from_pipeline(COORDINATOR, memoryview(begun))
-    assert not session.refuse_lost_requests(COORDINATOR)
+    assert not session.try_refuse_lost_requests(COORDINATOR)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_pipeline_that_was_held_back_when_it_was_lost_is_read_when_it_is_there
     session.receive_from_client(memoryview(request(OPAQUE, 1, b"") + request(COORDINATED, 2, b"")))
     session.receive_from_pipeline(COORDINATOR, memoryview(answer(2, b"too early")))
     assert not session.should_read_responses(COORDINATOR)
-    assert session.refuse_lost_requests(COORDINATOR)
+    assert session.try_refuse_lost_requests(COORDINATOR)
     session.receive_from_pipeline(BROKER, memoryview(answer(1, b"")))
     session.receive_from_client(memoryview(request(COORDINATED, 3, b"")))
     assert session.should_read_responses(COORDINATOR)

@@ -4,7 +4,7 @@
 from typing import NamedTuple
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.rebalance_progress import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause
 from tests.groups.harness import Cluster
 from tests.support.log_lines import captured
 

@@ -51,7 +51,7 @@ def many_groups(edge: Edge, count: int, *, offsets: int = 0) -> None:
     shard = edge.manager.owned_partitions[Partition(0)]
     values = {index: OffsetAndMetadata(Offset(index), -1, "", 0, None) for index in range(offsets)}
     for number in range(count):
-        shard.add(shard.make_uncached_group(GroupId(f"g{number}")))
+        shard.add_or_get_existing(shard.make_uncached_group(GroupId(f"g{number}")))
         if offsets:
             shard.apply(TopicOffsetCommits(GroupId(f"g{number}"), requests.TOPIC, dict(values)))
 

@@ -118,8 +118,8 @@ def test_a_group_that_is_added_twice_stays_the_first(cluster: Cluster) -> None:
         cluster.shard.make_uncached_group(GroupId("g")),
         cluster.shard.make_uncached_group(GroupId("g")),
     )
-    assert cluster.shard.add(first) is first
-    assert cluster.shard.add(second) is first
+    assert cluster.shard.add_or_get_existing(first) is first
+    assert cluster.shard.add_or_get_existing(second) is first
     assert cluster.kept() is first
 
 
@@ -386,7 +386,7 @@ def test_listing_says_so_while_anything_loads(cluster: Cluster) -> None:
 
 
 def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> None:
-    kept = cluster.shard.add(begun(cluster))
+    kept = cluster.shard.add_or_get_existing(begun(cluster))
     group = kept.classic_group
     waiting = ReplyDependencies()
     cluster.group_access.carry_out_outcome(waiting, kept, Outcome("answer", [stored_group(5)]))
@@ -396,7 +396,7 @@ def test_storing_a_group_appends_its_record_and_applies_it(cluster: Cluster) -> 
 
 
 def test_all_records_of_a_decision_are_appended_at_once_or_none(cluster: Cluster) -> None:
-    kept = cluster.shard.add(begun(cluster))
+    kept = cluster.shard.add_or_get_existing(begun(cluster))
     group = kept.classic_group
     cluster.group_access.carry_out_outcome(
         ReplyDependencies(), kept, Outcome(None, [stored_group(5), stored_group(6)])

@@ -110,7 +110,7 @@ class Kinds:
         self.cluster.log.live = None  # its checks know classic groups
         self.group = LoneGroup(GroupId("lone"))
         as_any: Group = self.group
-        self.kept = self.cluster.shard.add(GroupEntry(self.cluster.shard, as_any))
+        self.kept = self.cluster.shard.add_or_get_existing(GroupEntry(self.cluster.shard, as_any))
         self.cluster.manager.start_member_sessions(self.kept)
 
 

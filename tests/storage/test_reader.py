@@ -68,7 +68,7 @@ class Reading:
             found = self.manager.run_read_on_log(
                 Partition(0),
                 lambda log: self.reader.fetch(log, asked, max_bytes, at_least_one=at_least_one),
-                fresh=True,
+                write_behind_first=True,
             )
             if found is not EmptyReadReason.NOT_YET:
                 return found
@@ -93,7 +93,9 @@ class Reading:
             Partition(0), place, timestamp, committed=committed, leader_epoch=LeaderEpoch(EPOCH)
         )
         return self.manager.run_read_on_log(
-            Partition(0), lambda log: self.reader.resolve_list_offsets_query(log, sought), fresh=True
+            Partition(0),
+            lambda log: self.reader.resolve_list_offsets_query(log, sought),
+            write_behind_first=True,
         )
 
     def compact(self) -> bool:
@@ -161,9 +163,11 @@ def test_what_is_not_in_the_segments_yet_is_read_only_by_who_asks_for_all_that_i
     reading = Reading()
     reading.history.value("a", "1")
     wanted = FetchQuery(partition=Partition(0), offset=Offset(0), max_bytes=MUCH)
-    for fresh, ends in ((False, 0), (True, 1), (False, 1)):
+    for write_behind_first, ends in ((False, 0), (True, 1), (False, 1)):
         found = reading.manager.run_read_on_log(
-            Partition(0), lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True), fresh=fresh
+            Partition(0),
+            lambda log: reading.reader.fetch(log, wanted, MUCH, at_least_one=True),
+            write_behind_first=write_behind_first,
         )
         assert isinstance(found, ReadResult)
         assert (found.end_offset, bool(found.records)) == (ends, bool(ends))

@@ -8,7 +8,7 @@ from coordinator.groups.classic.rebalance import answer_join, maybe_complete_joi
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
-from coordinator.groups.rebalance_progress import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.heartbeat import HeartbeatRequest
 from protocol.hot.join_group import JoinGroupResponse

@@ -26,7 +26,7 @@ from coordinator.groups.limits import (
     refuse_pending_over_limit,
 )
 from coordinator.groups.outcome import Instant, Outcome, RequestRef
-from coordinator.groups.rebalance_progress import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse

@@ -15,7 +15,7 @@ from coordinator.groups.classic.shared_topic_sets import intern_topics
 from coordinator.groups.classic.state import VALID_PREVIOUS_STATES, GroupState, IllegalTransition
 from coordinator.groups.classic.summary import GroupSummary
 from coordinator.groups.group_totals import GroupTotals, text_bytes
-from coordinator.groups.rebalance_progress import RebalanceProgress
+from coordinator.groups.rebalance_timings import RebalanceTimings
 from protocol.consumer_protocol import subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.mypyc_shim import mypyc_attr
@@ -95,7 +95,7 @@ class GroupMetadata:
         self.new_member_added = False
         self.subscribed_topics: frozenset[str] | None = None
         self.member_bytes = 0  # of members' metadata, assignments and names, and of ids that were given out
-        self.rebalance: RebalanceProgress | None = None
+        self.rebalance: RebalanceTimings | None = None
         """The progress of the rebalance that is under way; None at rest."""
         self.join_deadline_ms = NEVER
         self.initial_delay_ms = 0  # of the initial rebalance that join_deadline_ms ends; 0 in any other

@@ -9,7 +9,7 @@ from coordinator.groups.classic.replay import make_empty_group_record
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.rebalance_progress import RebalanceCause, RebalanceProgress
+from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
 from protocol.errors import ErrorCode
 from protocol.hot.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.hot.sync_group import SyncGroupResponse
@@ -91,7 +91,7 @@ def prepare_rebalance(
     initial = group.state is _EMPTY
     group.transition_to(_PREPARING, now.wall)
     if group.rebalance is None:
-        group.rebalance = RebalanceProgress(cause, now.mono)
+        group.rebalance = RebalanceTimings(cause, now.mono)
     else:
         group.rebalance.restart_join_times(now.mono)
     out.add_event(

@@ -17,7 +17,7 @@ from coordinator.groups.classic.rebalance import (
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.outcome import Instant, Outcome
-from coordinator.groups.rebalance_progress import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause
 
 EXPIRED_AT_ONCE: Final = 1_000
 """The number of sessions that may expire in one step; the rest expire in the next, which is due at once."""

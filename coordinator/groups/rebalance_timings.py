@@ -21,7 +21,7 @@ class RebalanceCause(enum.Enum):
     __hash__ = object.__hash__  # Enum's own is written in Python, and each rebalance calls it a dozen times
 
 
-class RebalanceProgress:
+class RebalanceTimings:
     """The times of one rebalance, from its start to the assignment that ends it, in monotonic milliseconds.
 
     If a rebalance starts again before it has completed, the first cause counts: its members have done no work since.
