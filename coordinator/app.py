@@ -27,7 +27,6 @@ from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
-from coordinator.telemetry.outside_changes import INTERVAL_MS as OUTSIDE_CHANGES_INTERVAL_MS
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.topology.leaders_file import start_single_node_leadership
 from coordinator.topology.view import Broker, ClusterTopology, Leader, View
@@ -297,11 +296,6 @@ class App(NodeComponents):
             lambda: self.budget.close_stuck_readers(self.clock.mono_ms()),
         )
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
-        every(
-            "log_outside_changes",
-            OUTSIDE_CHANGES_INTERVAL_MS,
-            self.group_access.outside_changes.write_due_lines,
-        )
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.start_cleaning_if_idle)
         if settings.log_flush == "interval":

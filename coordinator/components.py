@@ -118,6 +118,7 @@ class NodeComponents:
             batch_bytes_max=settings.message_max_bytes,
         )
         self.group_access = GroupAccess(self.manager)
+        self.group_access.outside_changes.call_after = self.timers.call_after
         self.loader = Loader(self.clock, self.stats)
         self.leadership = Leadership(self.manager, self.loader, self.group_log, self.stats)
         self._readiness = Readiness(

@@ -5,9 +5,9 @@ The lines are for operators who have to find out afterwards who moved an offset.
 client that follow each other within a second are one line. A commit of a member has none.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,7 +17,7 @@ from coordinator.telemetry.logs import get_logger
 log = get_logger("changes")
 
 INTERVAL_MS: Final = 1_050
-"""The milliseconds between two calls of `write_due_lines`; longer than the period of the log's limit of lines."""
+"""The milliseconds for which changes are collected; longer than the period of the log's limit of lines."""
 LINES_PER_INTERVAL_MAX: Final = LINES_PER_PERIOD_MAX
 NAMED_MAX: Final = 20
 """The number of partitions or members that one line names."""
@@ -60,9 +60,12 @@ class _Waiting(msgspec.Struct):
 
 
 class OutsideChangeLog:
-    """Collects changes until `write_due_lines` writes them, which is called every INTERVAL_MS."""
+    """Collects changes, and writes their lines INTERVAL_MS after the first of them."""
 
     def __init__(self) -> None:
+        self.call_after: Callable[[int, Callable[[Any], None]], object] = lambda _ms, _callback: None
+        """Calls back after so many milliseconds; a node sets it."""
+        self._is_scheduled = False
         self._waiting: dict[tuple[OutsideChange, str, str, str], _Waiting] = {}
         self._uncollected = 0
 
@@ -108,7 +111,19 @@ class OutsideChangeLog:
                 return None
             waiting = self._waiting[key] = _Waiting()
         waiting.requests += 1
+        self._schedule()
         return waiting
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self.call_after(INTERVAL_MS, self._write_due_lines)
+
+    def _write_due_lines(self, _: object) -> None:
+        self._is_scheduled = False
+        self.write_due_lines()
+        if self._waiting:
+            self._schedule()
 
     def write_due_lines(self) -> None:
         """Write the lines of the changes collected so far, the oldest first; those beyond the log's limit wait."""

@@ -14,7 +14,7 @@ from protocol.client_ids import CLI_CLIENT_ID
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import DeleteGroupsRequest, OffsetDeleteRequest
 from tests.net import requests
-from tests.partitions.running import Client, Running, commit_error, node
+from tests.partitions.running import Client, Running, commit_error, eventually, node
 from tests.support.log_lines import LogLines, captured
 
 NONE = ErrorCode.NONE
@@ -142,10 +142,22 @@ async def test_a_member_that_another_client_removes_is_named(running: Running) -
     }
 
 
-async def test_lines_are_written_each_second_and_at_a_stop(tmp_path: Path) -> None:
+async def test_lines_are_written_by_themselves(running: Running) -> None:
+    client = await running.client()
+    with captured() as log:
+
+        def groups() -> list[str]:
+            return [fields["group"] for fields in log.fields(OutsideChange.OFFSETS_COMMITTED)]
+
+        for count, group in enumerate(("a", "b"), 1):
+            await client.ask(named_as(CLI_CLIENT_ID, requests.commit(group, {0: 4})))
+            await eventually(lambda count=count: len(groups()) == count, "the line")  # type: ignore[misc]
+        assert groups() == ["a", "b"]
+
+
+async def test_lines_that_wait_are_written_at_a_stop(tmp_path: Path) -> None:
     with captured() as log:
         async with node(tmp_path) as running:
-            assert "log_outside_changes" in running.app.scheduler.jobs
             client = await running.client()
             await client.ask(named_as(CLI_CLIENT_ID, requests.commit(GROUP, {0: 4})))
         assert OutsideChange.OFFSETS_COMMITTED in log.events

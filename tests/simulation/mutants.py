@@ -43,7 +43,7 @@ MUTANTS: Final = (
         "            decided.stored = [TopicOffsetCommits(each.group, each.topic, values)]\n"
         "            error = _commit(node.group_access, request, ctx, decided, node.group_access.clock.now())\n"
         "            yield\n",
-        seed=7,
+        seed=28,
     ),
     Mutant(
         "a durable write is not synced",
@@ -205,7 +205,7 @@ MUTANTS: Final = (
         "coordinator.groups.classic.group",
         "(_commit_timestamp if since is None else lambda _: since), _NO_TOPICS",
         "_commit_timestamp, _NO_TOPICS",
-        seed=14,
+        seed=18,
     ),
     Mutant(
         "a clock that jumped is believed at once",
@@ -314,7 +314,7 @@ MUTANTS: Final = (
         "storage.partition.log",
         "            self._fs.fsync_dir(self.directory)\n            self._fs.fsync_dir(self.directory.parent)\n",
         "",
-        seed=5,
+        seed=38,
     ),
     Mutant(
         "a new journal's name is not made durable",

@@ -156,7 +156,7 @@ class BrokerConnection(asyncio.Protocol):
         self._is_busy = True
         frame = self._requests.popleft()
         mischief, loop = self._mischief, self._world.loop
-        if mischief.happens(mischief.lost):
+        if not self._world.troubles.over and mischief.happens(mischief.lost):
             self._world.note(f"broker {self._broker.number} never answers a request")
             self._world.swallowed_at = loop.time()
             return

@@ -23,6 +23,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.gateway.permission_queries",
         "return NONE if error in ALLOWED[api] else error",
         'return error if error.name.endswith("TION_FAILED") else NONE',
+        seed=2,
     ),
     Mutant(
         "what may not be seen is not taken out of answers",
@@ -121,7 +122,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.gateway.adoption",
         "if until_ms <= self._mono_ms():",
         "if not until_ms:",
-        seed=2,
+        seed=1,
     ),
     Mutant(
         "a group with members at the cluster is taken over",
@@ -149,7 +150,7 @@ GATEWAY_MUTANTS: Final = (
         "        if refused:\n            return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused)\n"
         "        outcome",
         "        outcome",
-        seed=5,
+        seed=6,
     ),
     Mutant(
         "a coordinator at the cluster is never looked for again",
