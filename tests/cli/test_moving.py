@@ -505,7 +505,7 @@ def kill_and_run(gateway: Gateway, command: str, seed: int) -> None:
         question, when = str(chance.randint(1, 20)), chance.choice(["before", "after"])
         with mover(gateway, command, question, when, "SIGKILL") as killed:
             assert killed.wait(120) == -signal.SIGKILL
-    code, out, err = gateway.run(command, "--all")
+    code, out, err = gateway.run(command, "--all", "--execute")
     assert code == 0, err + out
 
 

@@ -153,8 +153,8 @@ def _run(settings: Settings, timeout_s: float, work: Work, *, execute: bool, jso
         stopped = describe_error(error)
     if done or stopped is None:
         print_results(done, json=json)
-    if not execute:
-        print_line(NOTHING_DONE, err=True)
+        if not execute:
+            print_line(NOTHING_DONE, err=True)
     if settings.gateway_adopt != "off" and any(each.result == GIVEN for each in done):
         print_line(TAKEN_AGAIN, err=True)
     if stopped is not None:
