@@ -52,7 +52,7 @@ def expiring(
                 [_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]]
             )
         if json:
-            render.print_json(found)
+            render.print_json([found])
         else:
             _print(found, within)
 

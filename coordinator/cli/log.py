@@ -63,7 +63,7 @@ def check_log(
         if not found.partitions and not is_data_dir(directory):
             raise CommandError(f"{directory}: this is not the data directory of a node", EXIT_USAGE)
         if json:
-            render.print_json(_as_json(found, placements))
+            render.print_json([_as_json(found, placements)])
         else:
             _print_check(found, placements)
     if not found.is_undamaged or find_swapped_directories(placements):

@@ -19,6 +19,8 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 Bootstrap = Annotated[
     str,
     typer.Option(
+        "--bootstrap",
+        "--bootstrap-server",
         metavar="HOST:PORT,...",
         envvar=BOOTSTRAP_VARIABLE,
         help="Nodes of the cluster to start with; the command asks the first one that it can reach for the others.",
@@ -61,6 +63,10 @@ Groups = Annotated[
 GroupNames = Annotated[
     list[str] | None,
     typer.Argument(metavar="GROUP", help="Group ids; with --pattern, patterns.", show_default=False),
+]
+GroupFlags = Annotated[
+    list[str] | None,
+    typer.Option("--group", metavar="GROUP", help="The same as GROUP; repeatable.", show_default=False),
 ]
 AllGroups = Annotated[bool, typer.Option("--all-groups", help="All groups.")]
 Topics = Annotated[
@@ -118,14 +124,20 @@ class GroupSelection:
     """The groups that a command works on."""
 
     group: Groups = None
+    group_flags: GroupFlags = None
     all_groups: AllGroups = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names and patterns in the command, as arguments and as flags."""
+        return [*(self.group or ()), *(self.group_flags or ())]
 
     @property
     def is_single_group_id(self) -> bool:
         """True if one group is named by its id."""
         from coordinator.cli.cluster.groups import is_pattern
 
-        return self.group is not None and len(self.group) == 1 and not is_pattern(self.group[0])
+        return len(self.names) == 1 and not is_pattern(self.names[0])
 
     def resolve_group_ids(self, client: "Client") -> list[str]:
         """Return the ids of the groups.
@@ -134,9 +146,9 @@ class GroupSelection:
         """
         from coordinator.cli.cluster.groups import list_groups
 
-        if bool(self.group) == self.all_groups:
+        if bool(self.names) == self.all_groups:
             raise CommandError(
-                f"expected {'only one of ' if self.group else ''}groups (or patterns of them) or --all-groups",
+                f"expected {'only one of ' if self.names else ''}groups (or patterns of them) or --all-groups",
                 EXIT_USAGE,
             )
         if self.all_groups:
@@ -146,9 +158,9 @@ class GroupSelection:
     def _named(self, client: "Client") -> list[str]:
         from coordinator.cli.cluster.groups import expand_group_patterns
 
-        found = expand_group_patterns(client, self.group or ())
+        found = expand_group_patterns(client, self.names)
         if not found:
-            raise CommandError(f"no group matches {', '.join(self.group or ())}")
+            raise CommandError(f"no group matches {', '.join(self.names)}")
         return found
 
 
@@ -171,7 +183,7 @@ class GroupsToChange(GroupSelection):
 
         if self.pattern:
             return super()._named(client)
-        names = dict.fromkeys(self.group or ())
+        names = dict.fromkeys(self.names)
         if doubtful := set(filter(is_pattern, names)):
             missing = sorted(doubtful.difference(each.group for each in list_groups(client)))
             if missing:
@@ -179,6 +191,29 @@ class GroupsToChange(GroupSelection):
                     f"group {', '.join(missing)} not found (with --pattern, names are patterns)"
                 )
         return list(names)
+
+
+@dataclass(frozen=True)
+class OneGroup:
+    """The one group that a command changes."""
+
+    group: Annotated[
+        str | None, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)
+    ] = None
+    group_flag: Annotated[
+        str | None,
+        typer.Option("--group", metavar="GROUP", help="The same as GROUP.", show_default=False),
+    ] = None
+
+    @property
+    def group_id(self) -> str:
+        """The group's id. Raises CommandError unless the command names exactly one group."""
+        if self.group is not None and self.group_flag is not None:
+            raise CommandError("expected one GROUP", EXIT_USAGE)
+        named = self.group if self.group is not None else self.group_flag
+        if named is None:
+            raise CommandError("expected the id of a GROUP", EXIT_USAGE)
+        return named
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def list_partitions(data_dir: DataDir = Path("data"), json: Json = False) -> Non
 
         found = send_order_to_supervisor(data_dir, ListPartitions())
         if json:
-            render.print_json(found)
+            render.print_json([found])
         else:
             render.print_partitions(found)
 

@@ -24,8 +24,8 @@ GAP: Final = 3
 """The number of spaces between columns."""
 
 
-def print_json(found: object) -> None:
-    """Print one JSON document."""
+def print_json(found: Sequence[object]) -> None:
+    """Print a JSON array, which is what `--json` of every command prints, also for a single thing."""
     text = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
     sys.stdout.write(escape_unseen(text) + "\n")
 

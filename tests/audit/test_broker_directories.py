@@ -302,7 +302,7 @@ def audited(spark: SparkSession, log_dir: Path, out: Path, against: str | None =
 def checked(directory: Path) -> list[object]:
     """What `log check` finds wrong; it says so by its exit code, too."""
     done = groupkeeper("log", "check", "--data-dir", directory, "--json")
-    wrong = [damage for each in json.loads(done.stdout)["partitions"] for damage in each["damages"]]
+    wrong = [damage for each in json.loads(done.stdout)[0]["partitions"] for damage in each["damages"]]
     assert done.returncode == bool(wrong), done.stdout + done.stderr
     return wrong
 

@@ -130,7 +130,7 @@ def test_offsets_in_a_file_are_deleted(
 
 def test_lag_is_shown_by_topic(groupkeeper: Command, bootstrap: str, prefix: str, topic: str) -> None:
     command = ("groups", "describe", f"{prefix}.a", "--topics", "--bootstrap", bootstrap)
-    (shown,) = groupkeeper(*command, "--json").json["topics"]
+    (shown,) = groupkeeper(*command, "--json").json[0]["topics"]
     assert (shown["topic"], shown["committed"]) == (topic, 3)
     lag = "-" if shown["lag"] is None else str(shown["lag"])
     assert groupkeeper(*command).rows == [
@@ -211,7 +211,7 @@ def test_a_group_of_kip_848_is_described(groupkeeper: Command, kafka_broker: Kaf
     topic, group = f"next-{uuid.uuid4().hex[:8]}", f"next-{uuid.uuid4().hex[:8]}"
     raw.create_topic(bootstrap, topic, PARTITIONS)
     with consuming(bootstrap, group, topic, **{"group.protocol": "consumer", "group.instance.id": "i"}):
-        described = groupkeeper("groups", "describe", group, "--json", "--bootstrap", bootstrap).json
+        (described,) = groupkeeper("groups", "describe", group, "--json", "--bootstrap", bootstrap).json
         state, (member,) = described["state"], described["members"]
         assert (state["state"], state["type"], state["protocol"]) == ("Stable", "consumer", "uniform")
         assert state["epoch"] == state["assignment_epoch"] == member["epoch"]

@@ -178,7 +178,9 @@ def test_describe_as_json_holds_what_was_asked_for(node: FakeNode, groupkeeper: 
     ]
 
     def describe(*flags: str) -> Any:
-        return groupkeeper("groups", "describe", "g", *flags, "--json", "--bootstrap", node.bootstrap).json
+        asked = ("groups", "describe", "g", *flags, "--json", "--bootstrap", node.bootstrap)
+        (found,) = groupkeeper(*asked).json
+        return found
 
     assert describe() == {"group": "g", "state": state, "members": members, "offsets": offsets}
     assert describe("--state") == {"group": "g", "state": state}
@@ -217,7 +219,7 @@ def test_an_assignment_that_cannot_be_read_is_left_out(node: FakeNode, groupkeep
     odd.member_assignment = b"\0\0\xff"
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(members=[odd])
     outcome = groupkeeper("groups", "describe", "g", "--members", "--json", "--bootstrap", node.bootstrap)
-    assert outcome.json["members"][0]["assignment"] == []
+    assert outcome.json[0]["members"][0]["assignment"] == []
 
 
 def test_what_clients_choose_cannot_steer_the_terminal(node: FakeNode, groupkeeper: Command) -> None:

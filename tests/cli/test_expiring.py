@@ -39,7 +39,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
             "3 groups will have none left, and will be deleted, too"
         )
         assert run("--node", node, "--within", "6d").stdout.startswith("0 offsets in 0 groups")
-        rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)["rows"]
+        rows = json.loads(run("--node", node, "--within", "8d", "--json").stdout)[0]["rows"]
         refused = run("--data-dir", str(service.data_dir))
         assert refused.returncode == 1
         assert "in use by process" in refused.stderr
@@ -51,7 +51,7 @@ def test_a_running_node_and_its_directory_say_the_same(tmp_path: Path) -> None:
             assert b"within_ms" in answer.read()
         connection.close()
         service.terminate()
-        offline = json.loads(run("--data-dir", str(service.data_dir), "--within", "8d", "--json").stdout)
+        (offline,) = json.loads(run("--data-dir", str(service.data_dir), "--within", "8d", "--json").stdout)
         assert sorted(offline["rows"], key=str) == sorted(rows, key=str)
         service.start()
         raw.commit_offsets(service.bootstrap, "a", "orders", {0: 5})

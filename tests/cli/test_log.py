@@ -53,7 +53,7 @@ def test_damage_has_an_exit_code_and_a_place(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"partition {P} is damaged: {path}, 214 bytes from byte {start}, offset 6: checksum" in done.stdout
     assert done.stdout.endswith("1 partition, 1 damaged\n")
-    found = json.loads(run("check", "--data-dir", str(tmp_path), "--json").stdout)
+    (found,) = json.loads(run("check", "--data-dir", str(tmp_path), "--json").stdout)
     assert not found["clean"]
     (damage,) = found["partitions"][0]["damages"]
     assert (damage["file"], damage["position"], damage["next_offset"]) == (str(path), start, 9)

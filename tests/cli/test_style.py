@@ -12,6 +12,7 @@ import termios
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -45,6 +46,35 @@ def trees() -> Iterator[tuple[str, ...]]:
     yield from dict.fromkeys((words[0],) for words in commands() if len(words) == 2)
 
 
+def flags_of(words: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a command, by each of their names."""
+    command = typer.main.get_command(app)
+    for word in words:
+        command = command.commands[word]  # type: ignore[attr-defined]
+    return {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+
+
+def test_flags_of_kafkas_tools_work(groupkeeper: Command, node: FakeNode) -> None:
+    for words in commands():
+        flags = flags_of(words)
+        assert flags.get("--bootstrap-server") is flags.get("--bootstrap")
+    node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(state="Empty")
+    node.answers[ApiKey.OFFSET_FETCH] = lambda *_: committed()
+    ours = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
+    at = ("--bootstrap-server", node.bootstrap)
+    assert groupkeeper("groups", "describe", "--group", "g", "--verbose", *at) == ours
+    assert ours.exit_code == 0
+    deleted = groupkeeper("groups", "delete", "--group", "g", "--dry-run", *at)
+    assert deleted.stdout == "would be deleted: g\n"
+
+
+@pytest.mark.parametrize("words", [("groups", "delete-offsets"), ("groups", "remove-members")], ids=" ".join)
+def test_a_command_for_one_group_takes_its_id_once(groupkeeper: Command, words: tuple[str, str]) -> None:
+    for named, said in (((), "expected the id of a GROUP"), (("g", "--group", "g"), "expected one GROUP")):
+        ran = groupkeeper(*words, *named)
+        assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"groupkeeper: {said}\n")
+
+
 CHANGING = {
     *(("groups", name) for name in ("copy", "delete", "delete-offsets", "import", "remove-members", "reset")),
     ("topics", "delete"),
@@ -57,12 +87,9 @@ CHANGING = {
 
 
 def test_what_changes_something_only_shows_it_without_execute() -> None:
-    tree = typer.main.get_command(app)
     found = set()
     for words in commands():
-        command = tree.commands[words[0]]  # type: ignore[attr-defined]
-        command = command.commands[words[1]] if len(words) == 2 else command
-        options = {name: param for param in command.params for name in (*param.opts, *param.secondary_opts)}
+        options = flags_of(words)
         if "--execute" in options:
             assert options["--execute"].default is False
             assert options["--dry-run"] is options["--execute"]

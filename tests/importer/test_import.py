@@ -269,7 +269,7 @@ def test_what_a_volume_holds_is_set_aside_within_it_and_then_ignored(tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broker", "other", "volume"]
 
     checked = groupkeeper("log", "check", "--data-dir", volume, "--json")
-    assert (checked.returncode, len(json.loads(checked.stdout)["partitions"])) == (0, COUNT)
+    assert (checked.returncode, len(json.loads(checked.stdout)[0]["partitions"])) == (0, COUNT)
     done = run("--from-log-dirs", volume, "--data-dir", tmp_path / "next")
     assert f"imported {len(GROUPS)} groups, {3 * len(GROUPS)} offsets" in done.stdout
     service = Service(tmp_path / "served")
@@ -385,7 +385,7 @@ def test_a_topic_that_had_got_more_partitions(tmp_path: Path) -> None:
     checked = groupkeeper("log", "check", "--data-dir", data_dir)
     assert checked.returncode == 0
     assert "these groups were placed by 3 partitions" in checked.stdout
-    found = json.loads(groupkeeper("log", "check", "--data-dir", data_dir, "--json").stdout)["partitions"]
+    found = json.loads(groupkeeper("log", "check", "--data-dir", data_dir, "--json").stdout)[0]["partitions"]
     assert sorted(name for each in found for name in each["misplaced_groups"]) == sorted(lost)
     assert {each["belongs_to"] for each in found} == {None}
 
@@ -407,7 +407,7 @@ def test_a_directory_in_the_wrong_place(tmp_path: Path) -> None:
         checked = groupkeeper("log", "check", "--data-dir", directory)
         assert checked.returncode == 1
         assert all(text in checked.stdout for text in says)
-        found = json.loads(groupkeeper("log", "check", "--data-dir", directory, "--json").stdout)[
+        found = json.loads(groupkeeper("log", "check", "--data-dir", directory, "--json").stdout)[0][
             "partitions"
         ]
         assert [each["belongs_to"] for each in found] == [1, 0, *([None] * (COUNT - 2))]

@@ -60,7 +60,7 @@ def test_groups_are_shown_as_kafkas_tools_show_them(java_shell: JavaShell, serve
 
         about = ["--describe", "--group", group]
         rows = java_shell.groups(server, *about).table()
-        described = groupkeeper("groups", "describe", group, "--json", "--bootstrap", server).json
+        (described,) = groupkeeper("groups", "describe", group, "--json", "--bootstrap", server).json
         assert {
             (o["topic"], o["partition"], o["offset"], o["member_id"], o["client_host"], o["client_id"])
             for o in described["offsets"]
@@ -96,7 +96,7 @@ def test_lag_is_what_kafkas_tool_shows(java_shell: JavaShell, kind: str, server:
         raw.commit_offsets(server, "makers", topic, {0: 7})
     raw.commit_offsets(server, group, topic, {0: 3})
     (row,) = java_shell.groups(server, "--describe", "--group", group).table()
-    (ours,) = groupkeeper("groups", "describe", group, "--json", "--bootstrap", server).json["offsets"]
+    (ours,) = groupkeeper("groups", "describe", group, "--json", "--bootstrap", server).json[0]["offsets"]
     assert (ours["end"], ours["lag"]) == (int(row["LOG-END-OFFSET"]), int(row["LAG"]))
     assert ours["lag"] == {"ours": 4, "real": -3}[kind]
 

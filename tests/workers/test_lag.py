@@ -152,7 +152,7 @@ def test_the_command_and_kafkas_own_tool_show_the_lag(
         timeout=120,
         check=True,
     )
-    said = json.loads(described.stdout)
+    (said,) = json.loads(described.stdout)
     assert [(each["offset"], each["end"], each["lag"]) for each in said["offsets"]] == [
         (2, 9, 7),
         (15, 10, -5),

@@ -204,7 +204,7 @@ def test_what_clients_are_told_is_the_same_from_every_node(make_nodes: MakeNodes
 
 def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
     nodes = make_nodes(2)
-    before = json.loads(command(nodes, "list", "--json").stdout)
+    (before,) = json.loads(command(nodes, "list", "--json").stdout)
     assert [(node["node"], node["state"], node["restarts"]) for node in before["nodes"]] == [
         (1, "serving", 0),
         (2, "serving", 0),

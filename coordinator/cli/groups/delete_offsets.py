@@ -8,7 +8,7 @@ import typer
 
 from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, Topics
+from coordinator.cli.options import NOTHING_DONE, AllTopics, ClusterOptions, Execute, OneGroup, Topics
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @expand_dataclass_parameters
 def delete_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    which: OneGroup,
     topic: Topics = None,
     all_topics: AllTopics = False,
     from_file: Annotated[
@@ -36,6 +36,7 @@ def delete_offsets(
     Offsets in topics that members of the group consume are refused. Exit code 1 if there are none, or one was refused.
     """
     with exit_on_errors():
+        group = which.group_id
         from coordinator.cli.cluster import group_offset_requests
         from coordinator.cli.cluster.client import get_answer_or_raise
         from coordinator.cli.resets.offsets_file import get_group_offsets, read_offsets

@@ -2,6 +2,7 @@
 """The command `groupkeeper groups describe`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,23 +16,43 @@ if TYPE_CHECKING:
     from coordinator.cli.cluster.model import CommittedOffset, GroupDescription, GroupDetails, PartitionRef
 
 
+@dataclass(frozen=True)
+class PartsToDescribe:
+    """The wanted parts of a description: without a flag all of them, but for the lag by topic."""
+
+    members: Annotated[bool, typer.Option("--members", help="Only the members and their assignments.")] = (
+        False
+    )
+    offsets: Annotated[
+        bool,
+        typer.Option(
+            "--offsets", help="Only committed offsets, with lag and the member that has each partition."
+        ),
+    ] = False
+    state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False
+    topics: Annotated[bool, typer.Option("--topics", help="Only the total lag of each topic.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Changes nothing: all details are shown anyway.")
+    ] = False
+
+    def or_all(self) -> "PartsToDescribe":
+        """Return these parts, or the state, the members and the offsets if no part is wanted."""
+        if self.members or self.offsets or self.state or self.topics:
+            return self
+        return PartsToDescribe(members=True, offsets=True, state=True)
+
+    @property
+    def need_offsets(self) -> bool:
+        """True if the committed offsets have to be read."""
+        return self.offsets or self.topics
+
+
 @expand_dataclass_parameters
 def describe(
     which: GroupSelection,
     *,
     at: ClusterOptions,
-    members: Annotated[
-        bool, typer.Option("--members", help="Only the members and their assignments.")
-    ] = False,
-    offsets: Annotated[
-        bool,
-        typer.Option(
-            "--offsets",
-            help="Only committed offsets, with lag and the member that has each partition.",
-        ),
-    ] = False,
-    state: Annotated[bool, typer.Option("--state", help="Only the state.")] = False,
-    topics: Annotated[bool, typer.Option("--topics", help="Only the total lag of each topic.")] = False,
+    wanted: PartsToDescribe,
     json: Json = False,
     watch: Watch = None,
 ) -> None:
@@ -45,35 +66,18 @@ def describe(
         from coordinator.cli.groups import text
         from coordinator.cli.watch_option import show_repeatedly
 
-        everything = not (members or offsets or state or topics)
-        parts = PartsToDescribe(state or everything, members or everything, offsets or everything, topics)
-
         def show() -> None:
             with at.connect() as client:
-                found, failed = fetch_descriptions(client, which.resolve_group_ids(client), parts)
-            if json and not (which.is_single_group_id and failed):
-                render.print_json(found[0] if which.is_single_group_id else found)
-            elif not json:
+                groups = which.resolve_group_ids(client)
+                found, failed = fetch_descriptions(client, groups, wanted.or_all())
+            if json:
+                render.print_json(found)
+            else:
                 text.print_descriptions(found)
             if failed:
                 raise CommandError("; ".join(failed))
 
         show_repeatedly(show, watch)
-
-
-class PartsToDescribe:
-    """The wanted parts of a description."""
-
-    def __init__(self, state: bool, members: bool, offsets: bool, topics: bool) -> None:
-        self.state = state
-        self.members = members
-        self.offsets = offsets
-        self.topics = topics
-
-    @property
-    def need_offsets(self) -> bool:
-        """True if the committed offsets have to be read."""
-        return self.offsets or self.topics
 
 
 def fetch_descriptions(

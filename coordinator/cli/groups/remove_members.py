@@ -7,7 +7,7 @@ import typer
 
 from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
+from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, OneGroup
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.model import Member
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @expand_dataclass_parameters
 def remove_members(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.")],
+    which: OneGroup,
     member: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="A member by its id; repeatable.")
     ] = None,
@@ -34,6 +34,7 @@ def remove_members(
     exist, or was refused.
     """
     with exit_on_errors():
+        group = which.group_id
         from coordinator.cli.cluster import group_and_member_removal, groups
         from coordinator.cli.cluster.client import get_answer_or_raise
 

@@ -90,6 +90,6 @@ def reset(
             refused, failed = changes.commit_changes(client, planned, execute=execute, force=force)
         if export:
             offsets = [GroupOffsets(each.group, list(each.wanted)) for each in planned]
-            typer.echo(to_csv(offsets, named=which.all_groups or len(which.group or ()) > 1), nl=False)
+            typer.echo(to_csv(offsets, named=which.all_groups or len(which.names) > 1), nl=False)
             planned = []
         changes.report(planned, refused, failed, execute=execute, force=force, json=json and not export)
