@@ -129,6 +129,39 @@ def test_without_a_fact_that_it_needs_nothing_is_planned(
         plan(strategy, places, blind)
 
 
+@pytest.mark.parametrize("answer", [None, -1, "UNSUPPORTED_FOR_MESSAGE_FORMAT"])
+@pytest.mark.parametrize(
+    ("strategy", "advice"),
+    [
+        (ToLatest(), "set groupkeeper.end.group of the topic"),
+        (ToOffset(3), "give the offsets by number, with --unchecked"),
+        (ToTime(1), "--to-offset, --shift-by or --from-file"),
+    ],
+    ids=["end", "bounds", "time"],
+)
+def test_what_a_node_cannot_know_has_a_way_out(
+    strategy: Strategy, advice: str, answer: int | str | None
+) -> None:
+    place = PartitionRef("work", 0)
+    unknown = {} if answer is None else {place: answer}
+    time = (
+        unknown
+        if isinstance(strategy, ToTime) and answer != -1
+        else {place: "UNSUPPORTED_FOR_MESSAGE_FORMAT"}
+    )
+    with pytest.raises(CannotPlan) as raised:
+        plan(strategy, [place], OffsetsByPartition(starts={place: 0}, ends=unknown, at_time=time))
+    assert str(raised.value).startswith("the ")
+    assert advice in str(raised.value)
+    assert "UNSUPPORTED" not in str(raised.value)
+
+
+def test_another_error_is_named() -> None:
+    place = PartitionRef("work", 0)
+    with pytest.raises(CannotPlan, match=r"^the end of work-0 is not known \(NOT_LEADER_OR_FOLLOWER\)$"):
+        plan(ToLatest(), [place], OffsetsByPartition(ends={place: "NOT_LEADER_OR_FOLLOWER"}))
+
+
 # --- times ---
 
 

@@ -102,7 +102,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(
 def test_an_unknown_flag_is_exit_code_2(groupkeeper: Command, served: list[Settings]) -> None:
     outcome = groupkeeper("serve", "--bootstrap", "a:1")
     assert outcome.exit_code == 2
-    assert "No such option" in outcome.stderr
+    assert "no such option" in outcome.stderr
     assert served == []
 
 

@@ -75,6 +75,38 @@ def test_a_command_for_one_group_takes_its_id_once(groupkeeper: Command, words: 
         assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"groupkeeper: {said}\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("bogus", "no such command 'bogus' (see groupkeeper --help)"),
+        ("--bogus", "no such option: --bogus (see groupkeeper --help)"),
+        ("groups list --format json", "no such option: --format (see groupkeeper groups list --help)"),
+        (
+            "groups list --jsno",
+            "no such option: --jsno; there is --json (see groupkeeper groups list --help)",
+        ),
+        ("groups list --watch", "--watch: expected a value"),
+        ("groups list --watch x", "--watch: expected a number (see groupkeeper groups list --help)"),
+        ("groups list --timeout 0", "--timeout: expected 0.1 or more (see groupkeeper groups list --help)"),
+        ("topics create", "expected TOPIC (see groupkeeper topics create --help)"),
+        (
+            "topics create a --partitions x",
+            "--partitions: expected a whole number (see groupkeeper topics create --help)",
+        ),
+        ("partitions move 3", "expected --to (see groupkeeper partitions move --help)"),
+        ("groups import /nonexistent/file --group g", "/nonexistent/file: No such file or directory"),
+        ("groups reset g", "expected one of --to-earliest"),
+    ],
+)
+def test_a_usage_error_is_one_line_that_says_what_is_expected(
+    groupkeeper: Command, arguments: str, said: str
+) -> None:
+    ran = groupkeeper(*arguments.split())
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"groupkeeper: {said}")
+    assert ran.stderr.count("\n") == 1
+
+
 CHANGING = {
     *(("groups", name) for name in ("copy", "delete", "delete-offsets", "import", "remove-members", "reset")),
     ("topics", "delete"),

@@ -4,7 +4,6 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -30,7 +29,6 @@ from coordinator.cli.resets.strategy import (
     ToOffset,
     ToTime,
     find_clamped_partitions,
-    is_numeric_strategy,
     plan,
     required_facts,
 )
@@ -41,9 +39,6 @@ _SIMPLE: Mapping[str, Strategy] = {
     "--to-latest": ToLatest(),
     "--to-current": ToCurrent(),
 }
-
-
-UNCHECKED: Final = ". If ends are not known, --unchecked sets the given offsets unchanged"
 
 
 class OffsetResetRequest(msgspec.Struct, frozen=True):
@@ -85,8 +80,7 @@ def plan_changes(
         try:
             offsets = plan(strategies[group], places[group], known, unchecked=asked.unchecked)
         except CannotPlan as error:
-            hint = "" if asked.unchecked or not is_numeric_strategy(strategies[group]) else UNCHECKED
-            raise CommandError(f"group {group}: {error}; nothing was changed{hint}") from None
+            raise CommandError(f"nothing was changed: group {group}: {error}") from None
         rows = [CommittedOffset(place.topic, place.partition, at) for place, at in offsets.items()]
         changes.append(
             GroupOffsetsChange(group, now, rows, find_clamped_partitions(strategies[group], offsets, known))

@@ -37,7 +37,7 @@ def read_offsets(path: Path) -> ByGroup:
         text = path.read_text(encoding="utf-8-sig")
         found = _from_json(path, text) if text.lstrip().startswith(("[", "{")) else _from_csv(path, text)
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from None
+        raise CommandError(f"{path}: {error.strerror}", EXIT_USAGE) from None
     except (csv.Error, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise CommandError(f"{path}: {error}", EXIT_USAGE) from None
     if not any(found.values()):

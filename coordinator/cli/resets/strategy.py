@@ -7,17 +7,31 @@ strategy needs is missing, nothing is planned for the group at all.
 
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
+from typing import Final
 
 import msgspec
 
 from coordinator.cli.cluster.model import PartitionRef
+from protocol.errors import ErrorCode
 
 Found = int | str
 """An offset, or the name of the error in its place."""
 
 
+NO_END: Final = (
+    "a node of Groupkeeper knows the end of a partition from the topic's end group: set groupkeeper.end.group of the "
+    "topic, or give the offsets by number, with --unchecked"
+)
+NO_TIME: Final = (
+    "a node of Groupkeeper does not know when an offset was reached: give the offsets by number, with --to-offset, "
+    "--shift-by or --from-file"
+)
+UNKNOWN_TO_NODES: Final = (None, -1, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT.name)
+"""The answers of a node of Groupkeeper that does not know an offset (the setting `end.unknown`)."""
+
+
 class CannotPlan(Exception):
-    """A fact is missing; the message names the partition."""
+    """A fact is missing; the message names the partition, and what can be done if a node of Groupkeeper lacks it."""
 
 
 class Fact(Enum):
@@ -150,19 +164,21 @@ def _between(wanted: int, place: PartitionRef, facts: OffsetsByPartition) -> int
 
 
 def _start(place: PartitionRef, facts: OffsetsByPartition) -> int:
-    return _known(facts.starts.get(place), f"the start of {place}")
+    return _known(facts.starts.get(place), f"the start of {place}", NO_END)
 
 
 def _end(place: PartitionRef, facts: OffsetsByPartition) -> int:
-    return _known(facts.ends.get(place), f"the end of {place}")
+    return _known(facts.ends.get(place), f"the end of {place}", NO_END)
 
 
 def _at_time(place: PartitionRef, facts: OffsetsByPartition) -> int:
     found = facts.at_time.get(place)
-    return _end(place, facts) if found == -1 else _known(found, f"the offset of {place} at that time")
+    return (
+        _end(place, facts) if found == -1 else _known(found, f"the offset of {place} at that time", NO_TIME)
+    )
 
 
-def _known(found: Found | None, what: str) -> int:
+def _known(found: Found | None, what: str, advice: str) -> int:
     if isinstance(found, int) and found >= 0:
         return found
-    raise CannotPlan(f"{what} is not known{f' ({found})' if isinstance(found, str) else ''}")
+    raise CannotPlan(f"{what} is not known{f': {advice}' if found in UNKNOWN_TO_NODES else f' ({found})'}")
