@@ -11,6 +11,7 @@ from coordinator.cli import log, partition_commands
 from coordinator.cli.audit import ACCEPT_ALL, audit
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.groups.app import app as groups
+from coordinator.cli.help import add_examples
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
 from coordinator.cli.serve import serve
@@ -96,6 +97,9 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+add_examples(app)
 
 
 def main() -> None:

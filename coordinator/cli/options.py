@@ -48,8 +48,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Also change groups with members: remove the members, set the offsets, and let the members join again; "
-        "docs/commands.md describes the consequences.",
+        help="Also change groups with members: remove the members, set the offsets, and let the members join again, "
+        "which interrupts their work.",
     ),
 ]
 Watch = Annotated[

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -19,6 +20,7 @@ import typer
 
 from bench.installed import groupkeeper as installed
 from coordinator.cli.errors import CommandError
+from coordinator.cli.help import EXAMPLES
 from coordinator.cli.main import app
 from coordinator.cli.render import format_rows_vertically
 from coordinator.cli.watch_option import show_repeatedly
@@ -131,6 +133,19 @@ def test_what_changes_something_only_shows_it_without_execute() -> None:
     assert found == CHANGING
 
 
+def test_every_example_is_a_command() -> None:
+    assert set(EXAMPLES) == {" ".join(words) for words in commands()} - {"audit"}
+    for words, examples in EXAMPLES.items():
+        for example in examples:
+            program, *arguments = shlex.split(example.partition(" > ")[0])
+            assert program == "groupkeeper"
+            command: Any = typer.main.get_command(app)
+            for word in words.split():
+                assert arguments.pop(0) == word
+                command = command.commands[word]
+            command.make_context(words, arguments)  # raises for a flag that it does not know
+
+
 @pytest.mark.parametrize("words", sorted(CHANGING), ids=" ".join)
 def test_a_command_is_either_executed_or_not(groupkeeper: Command, words: tuple[str, ...]) -> None:
     for flags in (("--execute", "--dry-run"), ("--dry-run", "--execute")):
@@ -146,7 +161,11 @@ def test_help_has_one_style(groupkeeper: Command, words: tuple[str, ...]) -> Non
     lines = ran.stdout.strip().splitlines()
     assert lines[0].startswith(f"Usage: groupkeeper {' '.join(words)} [OPTIONS]")
     assert "Options:" in lines
-    assert re.fullmatch(r"\s+--help\s+Show this message and exit\.", lines[-1]) or words == ("audit",)
+    if words != ("audit",):
+        end = lines.index("  Examples:")
+        assert re.fullmatch(r"\s+--help\s+Show this message and exit\.", lines[end - 2])
+        assert all(line.startswith(f"    groupkeeper {' '.join(words)}") for line in lines[end + 1 :])
+        assert not re.search(r"<(list|str|int|float|path|bool)", ran.stdout), "a type of Python is named"
     assert "--help" in ran.stdout
     assert max(map(len, lines)) <= 80
     assert not re.search(r"\[default: [^]]*\]\s+\[default", ran.stdout), "a default is told twice"
