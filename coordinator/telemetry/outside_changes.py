@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from coordinator.telemetry.log_limits import LINES_PER_PERIOD_MAX
+from coordinator.telemetry.log_limits import LINES_PER_PERIOD_MAX, shorten_value
 from coordinator.telemetry.logs import get_logger
 
 log = get_logger("changes")
@@ -64,7 +64,7 @@ class OutsideChangeLog:
 
     def __init__(self) -> None:
         self.call_after: Callable[[int, Callable[[Any], None]], object] = lambda _ms, _callback: None
-        """Calls back after so many milliseconds; a node sets it."""
+        """Schedules a callback after a delay in milliseconds; the node sets this to its timers."""
         self._is_scheduled = False
         self._waiting: dict[tuple[OutsideChange, str, str, str], _Waiting] = {}
         self._uncollected = 0
@@ -100,10 +100,11 @@ class OutsideChangeLog:
         waiting.members += len(reasons)
         for member, reason in reasons:
             if len(waiting.reasons) < NAMED_MAX:
-                waiting.reasons[member] = reason
+                waiting.reasons[shorten_value(member)] = shorten_value(reason)
 
     def _find_or_add(self, change: OutsideChange, group: str, requester: Requester) -> _Waiting | None:
-        key = (change, group, requester.client_id, requester.client_host)
+        # As short as the log shows them: a client chooses names of up to 32 KB, and thousands of lines may wait.
+        key = (change, shorten_value(group), shorten_value(requester.client_id), requester.client_host)
         waiting = self._waiting.get(key)
         if waiting is None:
             if len(self._waiting) >= WAITING_MAX:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a node's log says about changes of a group by clients that are no members of it."""
 
+import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coordinator.telemetry.log_limits import LINES_PER_PERIOD_MAX
+from coordinator.telemetry.log_limits import CHARACTERS_MAX, LINES_PER_PERIOD_MAX
 from coordinator.telemetry.outside_changes import NAMED_MAX, WAITING_MAX, OutsideChange, OutsideChangeLog
 from protocol.apis import ApiKey
 from protocol.client_ids import CLI_CLIENT_ID
@@ -226,3 +227,21 @@ def test_what_there_is_no_room_for_is_counted() -> None:
         changes.write_all_lines()
     assert len(log.fields(OutsideChange.OFFSETS_COMMITTED)) == WAITING_MAX
     assert log.fields("more changes from outside than the log has room for") == [{"changes": 3}]
+
+
+def test_names_that_clients_choose_are_kept_as_short_as_the_log_shows_them() -> None:
+    changes = OutsideChangeLog()
+    admin = Admin()
+    admin.client_id = "c" * 32_000
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            changes.add_removed_members(f"{number}" + "g" * 32_000, admin, [("m" * 32_000, "r" * 32_000)])
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 100 * 8_000
+    with captured() as log:
+        changes.write_due_lines()
+    (first, *_) = log.fields(OutsideChange.MEMBERS_REMOVED)
+    assert first["client_id"] == "c" * CHARACTERS_MAX + f"... ({32_000 - CHARACTERS_MAX} more)"
