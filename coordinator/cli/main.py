@@ -4,7 +4,6 @@
 from typing import Annotated, Any
 
 import typer
-from typer._click.exceptions import UsageError
 from typer.core import TyperGroup
 
 from coordinator.cli import log, partition_commands
@@ -16,7 +15,7 @@ from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
 from coordinator.cli.serve import serve
 from coordinator.cli.topics.app import app as topics
-from coordinator.cli.usage_errors import translate_usage_error
+from coordinator.cli.usage_errors import exit_on_usage_errors
 from coordinator.version import __version__, is_compiled
 
 
@@ -24,23 +23,16 @@ class _Commands(TyperGroup):
     """The tree of commands: usage errors are one line, and flags that contradict each other are refused for all."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        with exit_on_errors():
-            try:
-                return super().make_context(*args, **extra)
-            except UsageError as error:
-                raise translate_usage_error(error) from None
+        with exit_on_usage_errors():
+            return super().make_context(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with exit_on_errors():
-            try:
-                return super().invoke(ctx)
-            except UsageError as error:
-                raise translate_usage_error(error) from None
+        with exit_on_usage_errors():
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        with exit_on_errors():
-            if {"--execute", "--dry-run"} <= set(args):
-                raise CommandError("expected either --execute or --dry-run", EXIT_USAGE)
+        if {"--execute", "--dry-run"} <= set(args):
+            raise CommandError("expected either --execute or --dry-run", EXIT_USAGE)
         return super().parse_args(ctx, args)
 
 

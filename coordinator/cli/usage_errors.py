@@ -2,11 +2,13 @@
 """Usage errors of the command line in the one line that all errors of commands have."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from typer._click.exceptions import NoArgsIsHelpError, UsageError
 
-from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 
 _BAD_VALUE: Final = re.compile(r"Invalid value for '([^']+)': (.*)", re.DOTALL)
 _BARE: Final = re.compile(r"Option '([^']+)' requires an argument\.?")
@@ -21,13 +23,20 @@ _EXPECTED: Final = (
 """The texts of the library that checks values, and what we say."""
 
 
-def translate_usage_error(error: UsageError) -> CommandError:
-    """Return the error in one line that ends with the command that shows the help; other errors are raised again.
+@contextmanager
+def exit_on_usage_errors() -> Iterator[None]:
+    """As `exit_on_errors`, also for usage errors; a command that lacks its subcommand still prints its help."""
+    with exit_on_errors():
+        try:
+            yield
+        except NoArgsIsHelpError:
+            raise
+        except UsageError as error:
+            raise _translate(error) from None
 
-    A command that lacks its subcommand prints its help, which is no line: NoArgsIsHelpError is raised.
-    """
-    if isinstance(error, NoArgsIsHelpError):
-        raise error
+
+def _translate(error: UsageError) -> CommandError:
+    """Return the error in one line, which ends with the command that shows the help."""
     context = error.ctx
     see = "" if context is None else f" (see {context.command_path} --help)"
     return CommandError(f"{_describe(error.format_message())}{see}", EXIT_USAGE)
