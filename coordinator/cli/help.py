@@ -66,6 +66,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "groupkeeper topics create orders --partitions 12",
         "groupkeeper topics create jobs --config groupkeeper.end.group=jobs-made",
     ),
+    "topics alter": (
+        "groupkeeper topics alter orders --config retention.ms=86400000",
+        "groupkeeper topics alter jobs --config groupkeeper.end.group=jobs-made",
+        "groupkeeper topics alter orders --delete-config retention.ms --execute",
+    ),
     "topics add-partitions": ("groupkeeper topics add-partitions orders --partitions 24",),
     "topics delete": ("groupkeeper topics delete orders --execute",),
     "log check": ("groupkeeper log check --data-dir data",),

@@ -111,6 +111,7 @@ def test_a_usage_error_is_one_line_that_says_what_is_expected(
 
 CHANGING = {
     *(("groups", name) for name in ("copy", "delete", "delete-offsets", "import", "remove-members", "reset")),
+    ("topics", "alter"),
     ("topics", "delete"),
     ("log", "repair"),
     ("import",),

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.support import raw
+from tests.support.waiting import wait_until
 
 DRY = "dry run: nothing was changed; --execute makes the changes\n"
 
@@ -44,6 +45,54 @@ def test_a_topic_is_created_described_grown_and_deleted(
     assert groupkeeper("topics", "list", name, *at) == (0, "", "no topics\n")
 
 
+def test_settings_are_shown_set_and_removed(
+    groupkeeper: Command, bootstrap: str, topic: str, name: str
+) -> None:
+    at = ("--bootstrap", bootstrap)
+
+    def configs() -> dict[str, str]:
+        (found,) = groupkeeper("topics", "describe", name, "--json", *at).json
+        return dict(found["configs"])
+
+    assert groupkeeper("topics", "create", name, "--config", "retention.ms=5000", *at).exit_code == 0
+    raw.create_topic(bootstrap, name, 1)
+    change = ("--config", "retention.ms=6000", "--config", "cleanup.policy=compact")
+    shown = [["TOPIC", "SETTING", "BEFORE", "VALUE"], [name, "retention.ms", "5000", "6000"]]
+    dry = groupkeeper("topics", "alter", name, *change, *at)
+    assert (dry.exit_code, dry.rows, dry.stderr) == (
+        0,
+        [*shown, [name, "cleanup.policy", "-", "compact"]],
+        DRY,
+    )
+    assert configs() == {"retention.ms": "5000"}
+    done = groupkeeper("topics", "alter", name, *change, "--execute", *at)
+    assert (done.exit_code, done.rows, done.stderr) == (0, dry.rows, "")
+    wait_until(lambda: configs() == {"retention.ms": "6000", "cleanup.policy": "compact"})
+
+    both = groupkeeper(
+        "topics", "alter", name, topic, "--delete-config", "cleanup.policy", "--execute", "--json", *at
+    )
+    assert [(each["topic"], each["before"], each["value"]) for each in both.json] == [
+        (name, "compact", None),
+        (topic, None, None),
+    ]
+    wait_until(lambda: configs() == {"retention.ms": "6000"})
+
+
+def test_settings_that_the_cluster_refuses_are_refused_in_the_dry_run(
+    groupkeeper: Command, bootstrap: str, topic: str, name: str
+) -> None:
+    at = ("--bootstrap", bootstrap)
+    for execute in ((), ("--execute",)):
+        bad = groupkeeper("topics", "alter", topic, "--config", "retention.ms=x", *execute, *at)
+        assert (bad.exit_code, bad.stdout) == (1, "")
+        assert f"changing settings of topic {topic}: INVALID_CONFIG" in bad.stderr
+        partly = groupkeeper("topics", "alter", topic, name, "--config", "retention.ms=7", *execute, *at)
+        assert partly.exit_code == 1
+        assert partly.stdout.splitlines()[1].split() == [topic, "retention.ms", "-", "7"]
+        assert f"changing settings of topic {name}: UNKNOWN_TOPIC_OR_PARTITION" in partly.stderr
+
+
 def test_describe_is_a_table_of_topics_and_one_of_partitions(
     groupkeeper: Command, bootstrap: str, topic: str
 ) -> None:
@@ -75,7 +124,16 @@ def test_what_is_refused_says_why(groupkeeper: Command, bootstrap: str, topic: s
 
 @pytest.mark.parametrize(
     "words",
-    [("create",), ("create", "t", "--config", "x"), ("create", "t", "--partitions", "0"), ("describe",)],
+    [
+        ("create",),
+        ("create", "t", "--config", "x"),
+        ("create", "t", "--partitions", "0"),
+        ("describe",),
+        ("alter", "t"),
+        ("alter", "t", "--config", "retention.ms"),
+        ("alter", "t", "--config", "retention.ms=1", "--delete-config", "retention.ms"),
+        ("alter", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"),
+    ],
 )
 def test_what_makes_no_sense_is_a_mistake(groupkeeper: Command, words: tuple[str, ...]) -> None:
     assert groupkeeper("topics", *words).exit_code == 2

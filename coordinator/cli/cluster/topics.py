@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists, describes and changes the topics of a cluster.
 
-Uses Metadata, ListOffsets and DescribeConfigs v1-v4, and at the controller CreateTopics v5-v7, CreatePartitions v2-v3
-and DeleteTopics v4-v5.
+Uses Metadata, ListOffsets and DescribeConfigs v1-v4, and at the controller CreateTopics v5-v7, CreatePartitions v2-v3,
+IncrementalAlterConfigs v0-v1 and DeleteTopics v4-v5.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE: Final = 2
 SET_ON_TOPIC: Final = 1
 """The source of a setting that was set on this topic (DYNAMIC_TOPIC_CONFIG)."""
+SET, DELETE = range(2)
+"""The operations of IncrementalAlterConfigs that commands use (AlterConfigOp.OpType)."""
 SERVER_TIMEOUT_MS: Final = 15_000
 """How long a controller may take to make a change visible."""
 _USABLE: Final = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE)
@@ -118,7 +120,7 @@ def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     ended = partition_offsets.select_known_offsets(
         partition_offsets.fetch_offsets_at(client, places, partition_offsets.END)
     )
-    configs = _configs(client, list(topics))
+    configs = fetch_configs(client, list(topics))
     return [
         TopicDetails(
             name,
@@ -156,7 +158,8 @@ def _partition(
     )
 
 
-def _configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
+def fetch_configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the settings that were set on each of these topics, without the defaults of the cluster."""
     from protocol.kafka_python_messages import DescribeConfigsRequest
 
     if not names:
@@ -219,6 +222,40 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
     )
 
 
+def alter_configs(
+    client: Client, names: Sequence[str], changes: Mapping[str, str | None], *, validate_only: bool
+) -> Answers:
+    """Set these settings on each of the topics; None gives a setting its default again.
+
+    With `validate_only` the cluster only checks the changes.
+    """
+    from protocol.kafka_python_messages import IncrementalAlterConfigsRequest
+
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resources = [
+        kind(
+            resource_type=TOPIC_RESOURCE,
+            resource_name=topic,
+            configs=[
+                kind.AlterableConfig(
+                    name=name, config_operation=DELETE if value is None else SET, value=value
+                )
+                for name, value in changes.items()
+            ],
+        )
+        for topic in names
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    return _change(
+        client,
+        "changing settings",
+        lambda controller: (
+            controller.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, SupportedVersionRange(0, 1), request).responses
+        ),
+        name_field="resource_name",
+    )
+
+
 def delete(client: Client, names: Sequence[str]) -> Answers:
     """Delete the topics of these names."""
     from protocol.kafka_python_messages import DeleteTopicsRequest
@@ -233,13 +270,13 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
     )
 
 
-def _change(client: Client, doing: str, ask: Any) -> Answers:
+def _change(client: Client, doing: str, ask: Any, name_field: str = "name") -> Answers:
     def attempt() -> Answers:
         controller: NodeConnection = client.connect_to_controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
             raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)
-        return {each.name: _refused(each) for each in answers}
+        return {getattr(each, name_field): _refused(each) for each in answers}
 
     return client.call_with_retries(attempt)
 

@@ -3,7 +3,7 @@
 
 import typer
 
-from coordinator.cli.topics.changing import add_partitions, create, delete
+from coordinator.cli.topics.changing import add_partitions, alter, create, delete
 from coordinator.cli.topics.showing import describe, list_topics
 
 app = typer.Typer(
@@ -14,5 +14,6 @@ app = typer.Typer(
 app.command("list")(list_topics)
 app.command("describe")(describe)
 app.command("create")(create)
+app.command("alter")(alter)
 app.command("add-partitions")(add_partitions)
 app.command("delete")(delete)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands `groupkeeper topics create`, `add-partitions` and `delete`."""
+"""The commands `groupkeeper topics create`, `alter`, `add-partitions` and `delete`."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from coordinator.cli.dataclass_flags import expand_dataclass_parameters
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors, print_line
-from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute
+from coordinator.cli.options import NOTHING_DONE, ClusterOptions, Execute, Json
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -61,6 +62,75 @@ def _configs(given: list[str]) -> dict[str, str]:
             raise CommandError(f"--config {each}: expected NAME=VALUE", EXIT_USAGE)
         configs[name] = value
     return configs
+
+
+class ChangedConfig(msgspec.Struct, frozen=True):
+    """A setting of a topic in the JSON of `topics alter`; a value is None where the default applies."""
+
+    topic: str
+    name: str
+    before: str | None
+    value: str | None
+
+
+@expand_dataclass_parameters
+def alter(
+    topic: Names,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A setting to set; repeatable.")
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A setting to give its default again; repeatable."),
+    ] = None,
+    execute: Execute = False,
+    *,
+    at: ClusterOptions,
+    json: Json = False,
+) -> None:
+    """Change settings of topics.
+
+    The cluster checks the settings, with and without --execute. Exit code 1 if it refused those of a topic.
+    """
+    with exit_on_errors():
+        from coordinator.cli.cluster import topics
+
+        changes = _changes(config or [], delete_config or [])
+        names = list(dict.fromkeys(topic))
+        with at.connect() as client:
+            before = topics.fetch_configs(client, names)
+            answers = topics.alter_configs(client, names, changes, validate_only=not execute)
+        _print_changes(
+            [
+                ChangedConfig(name, key, before.get(name, {}).get(key), value)
+                for name in names
+                if answers[name] is None
+                for key, value in changes.items()
+            ],
+            json=json,
+        )
+        if not execute:
+            print_line(NOTHING_DONE, err=True)
+        _raise_if_refused("changing settings of", answers)
+
+
+def _changes(to_set: list[str], to_delete: list[str]) -> dict[str, str | None]:
+    changes: dict[str, str | None] = {**_configs(to_set), **dict.fromkeys(to_delete)}
+    if not changes:
+        raise CommandError("expected --config NAME=VALUE or --delete-config NAME", EXIT_USAGE)
+    if len(changes) < len(to_set) + len(to_delete):
+        raise CommandError("expected each setting once in --config and --delete-config", EXIT_USAGE)
+    return changes
+
+
+def _print_changes(changed: Sequence[ChangedConfig], *, json: bool) -> None:
+    from coordinator.cli.render import print_json, print_table
+
+    if json:
+        print_json(changed)
+    elif changed:
+        rows = [(each.topic, each.name, each.before, each.value) for each in changed]
+        print_table(["TOPIC", "SETTING", "BEFORE", "VALUE"], rows)
 
 
 @expand_dataclass_parameters
@@ -119,6 +189,10 @@ def _report(
         print_line(f"{done}: {name}")
     if note is not None and answers:
         print_line(note, err=True)
+    _raise_if_refused(doing, answers, missing)
+
+
+def _raise_if_refused(doing: str, answers: "Answers", missing: Sequence[str] = ()) -> None:
     refused = list(missing)
     refused += [f"{doing} topic {name}: {answer}" for name, answer in answers.items() if answer is not None]
     if refused:
