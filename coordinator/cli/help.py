@@ -21,12 +21,12 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "groupkeeper import --from-bootstrap kafka:9092 --group 'orders-*' --execute",
     ),
     "adopt": (
-        "groupkeeper adopt --all --config gateway.toml",
-        "groupkeeper adopt --group orders --config gateway.toml --execute",
+        "groupkeeper adopt --all --data-dir data",
+        "groupkeeper adopt --group orders --data-dir data --execute",
     ),
     "give-back": (
-        "groupkeeper give-back --group orders --config gateway.toml",
-        "groupkeeper give-back --group orders --config gateway.toml --execute",
+        "groupkeeper give-back --group orders --data-dir data",
+        "groupkeeper give-back --group orders --data-dir data --execute",
     ),
     "groups list": (
         "groupkeeper groups list --state Empty",

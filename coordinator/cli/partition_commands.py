@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands `groupkeeper partitions list | move | drain`, which show and change which worker leads a partition."""
 
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coordinator.cli.errors import CommandError, exit_on_errors
+from coordinator.cli.supervisor_client import send_order_to_supervisor
 from protocol.newtypes import Partition
 
 if TYPE_CHECKING:
@@ -91,37 +91,6 @@ def drain(
             f"node {node} has not ended yet",
         )
         typer.echo(f"node {node} is drained and has ended")
-
-
-def send_order_to_supervisor(data_dir: Path, order: Any) -> "Answer":
-    """Send an order to the supervisor of a data directory and return its response. Raises CommandError."""
-    import msgspec
-
-    from coordinator.workers.operator_orders import Answer, PathTooLong, socket_path
-    from protocol.framing import LENGTH_BYTES
-
-    try:
-        path = socket_path(data_dir)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(10)
-            connection.connect(str(path))
-            body = msgspec.msgpack.encode(order)
-            connection.sendall(len(body).to_bytes(LENGTH_BYTES, "big") + body)
-            with connection.makefile("rb") as stream:
-                length = int.from_bytes(stream.read(LENGTH_BYTES), "big")
-                answer = msgspec.msgpack.decode(stream.read(length), type=Answer)
-    except PathTooLong as error:
-        raise CommandError(str(error)) from None
-    except (FileNotFoundError, ConnectionRefusedError):
-        raise CommandError(
-            f"no supervisor responds in {data_dir}: nothing runs there, or only a single node (workers = 1), "
-            "which leads all partitions itself"
-        ) from None
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"no response from the supervisor of {data_dir}: {error}") from None
-    if answer.refused is not None:
-        raise CommandError(answer.refused)
-    return answer
 
 
 def wait_for(

@@ -3,11 +3,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
+from coordinator.workers.path_hooks import decode_path, encode_path
 from protocol.errors import ProtocolError
 from protocol.framing import LENGTH_BYTES, FrameReader
 
@@ -22,17 +22,7 @@ NO_MESSAGE: Final = (ProtocolError, msgspec.DecodeError, UnicodeDecodeError, Rec
 """The errors of bytes that are no message: a bad length, bad MessagePack, text that is not UTF-8, deep nesting."""
 
 
-def _enc_hook(value: object) -> str:
-    assert isinstance(value, Path), f"{value!r}: a message holds paths, and else only what msgspec knows"
-    return str(value)
-
-
-def _dec_hook(kind: type, value: Any) -> Path:
-    assert issubclass(kind, Path), f"{kind}: a message holds paths, and else only what msgspec knows"
-    return kind(value)  # raises TypeError for what is no text, which msgspec turns into a ValidationError
-
-
-_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=encode_path)
 
 
 def encode(message: msgspec.Struct) -> bytes:
@@ -59,7 +49,7 @@ class Channel(asyncio.Protocol, Generic[Received]):
         message_bytes_max: int = MESSAGE_BYTES_MAX,
     ) -> None:
         """`kind` is the type of the messages that come, a union of Structs."""
-        self._decoder: msgspec.msgpack.Decoder[Received] = msgspec.msgpack.Decoder(kind, dec_hook=_dec_hook)
+        self._decoder: msgspec.msgpack.Decoder[Received] = msgspec.msgpack.Decoder(kind, dec_hook=decode_path)
         self._on_message = on_message
         self._on_lost = on_lost
         self._frames = FrameReader(message_bytes_max)

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from coordinator.config import Settings
 from coordinator.runtime.sockets import PATH_BYTES_MAX
 from protocol.newtypes import LeaderEpoch, Partition
 from storage.errors import StorageError
@@ -36,7 +37,11 @@ class Drain(_Order, frozen=True):
     node: int
 
 
-Order = ListPartitions | Move | Drain
+class ReadSettings(_Order, frozen=True):
+    """Asks for the settings that the supervisor runs with, for commands that work on the same data directory."""
+
+
+Order = ListPartitions | Move | Drain | ReadSettings
 
 
 class PartitionState(msgspec.Struct, frozen=True):
@@ -60,11 +65,13 @@ class NodeDescription(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The response to an order: the current states, or why the order was refused."""
+    """The response to an order: the current states, the settings, or why the order was refused."""
 
     partitions: list[PartitionState] = []
     nodes: list[NodeDescription] = []
     refused: str | None = None
+    settings: Settings | None = None
+    """The settings, with absolute paths, for ReadSettings."""
 
 
 class PathTooLong(StorageError):

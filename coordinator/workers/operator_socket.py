@@ -23,8 +23,10 @@ from coordinator.workers.operator_orders import (
     NodeDescription,
     Order,
     PartitionState,
+    ReadSettings,
     socket_path,
 )
+from coordinator.workers.process_settings import replace_with_absolute_paths
 from protocol.newtypes import Partition
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class ControlSocket:
                     supervisor.assignment.drain(order.node)
                 case ListPartitions():
                     return Answer(partition_states(supervisor), node_states(supervisor))
+                case ReadSettings():
+                    return Answer(settings=replace_with_absolute_paths(supervisor.settings))
         except OrderRefused as error:
             return Answer(refused=str(error))
         log.info("received an order", order=type(order).__name__, **msgspec.structs.asdict(order))

@@ -41,11 +41,15 @@ def gateway_settings(settings: Settings, index: int) -> Settings:
 
     All paths are absolute, because the gateway runs in another directory.
     """
+    metrics = settings.metrics_listen and _shifted(settings.metrics_listen, settings.workers + index)
+    return replace(replace_with_absolute_paths(settings), metrics_listen=metrics)
+
+
+def replace_with_absolute_paths(settings: Settings) -> Settings:
+    """Return the settings for a process that runs in another directory."""
     changed: dict[str, Any] = {
         name: value.absolute() for name, value in asdict(settings).items() if isinstance(value, Path)
     }
-    if settings.metrics_listen is not None:
-        changed["metrics_listen"] = _shifted(settings.metrics_listen, settings.workers + index)
     return replace(settings, **changed)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.installed import groupkeeper
 from bench.ports import free_port_run
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partition_commands import send_order_to_supervisor
+from coordinator.cli.supervisor_client import send_order_to_supervisor
 from coordinator.workers.operator_orders import Answer, Drain, ListPartitions, Move
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for

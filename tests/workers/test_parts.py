@@ -22,7 +22,7 @@ from coordinator.catalogue.steps import Steps
 from coordinator.catalogue.topic import Refusal, Topic
 from coordinator.catalogue.topics import Draft, MutableTopics
 from coordinator.cli.errors import CommandError
-from coordinator.cli.partition_commands import send_order_to_supervisor
+from coordinator.cli.supervisor_client import send_order_to_supervisor
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
 from coordinator.node import CommittedEndOffset

@@ -42,7 +42,11 @@ All = Annotated[
 ]
 Config = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", envvar=CONFIG_VARIABLE, help="The TOML file with the gateway's settings."),
+    typer.Option(
+        metavar="FILE",
+        envvar=CONFIG_VARIABLE,
+        help="The TOML file with the gateway's settings. [default: those it runs with]",
+    ),
 ]
 DataDir = Annotated[
     str | None, typer.Option(metavar="DIR", help="The gateway's data directory. [default: as for serve]")
@@ -186,11 +190,26 @@ async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "li
 
 def _settings(config: Path | None, data_dir: str | None, assignments: Sequence[str] | None) -> Settings:
     settings = load(config, os.environ, assignments or (), {"--data-dir": ("data.dir", data_dir)})
-    if not settings.is_gateway:
+    return settings if settings.is_gateway else _settings_of_running_gateway(settings.data_dir)
+
+
+def _settings_of_running_gateway(data_dir: Path) -> Settings:
+    """Return the settings of the gateway that runs on this directory, for a command that was given none."""
+    from msgspec.structs import replace
+
+    from coordinator.cli.supervisor_client import NoSupervisor, send_order_to_supervisor
+    from coordinator.workers.operator_orders import ReadSettings
+
+    try:
+        settings = send_order_to_supervisor(data_dir, ReadSettings()).settings
+    except NoSupervisor:
+        settings = None
+    if settings is None or not settings.is_gateway:
         raise CommandError(
-            "upstream.bootstrap.servers is not set: this is no gateway to a cluster", EXIT_USAGE
+            f"no gateway runs on {data_dir}: name the data directory of a running one with --data-dir",
+            EXIT_USAGE,
         )
-    return settings
+    return replace(settings, data_dir=data_dir)
 
 
 def _chosen(group: Sequence[str] | None, all_groups: bool) -> list[GroupId] | None:
