@@ -10,6 +10,7 @@ import typer
 
 from coordinator.cli.data_dir import load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
+from coordinator.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from coordinator.jobs.expiry_preview import ExpiryPreview
@@ -106,7 +107,7 @@ def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":
     directory = require_directory(settings.data_dir)
     preview = ExpiryPreview(machine.clock.wall_ms(), within_ms, settings.offsets_retention_ms)
     try:
-        found = check_directory(fs, directory)
+        found = check_directory(fs, directory, track=ProgressBar("reading partitions"))
         if found.in_use is not None:
             raise CommandError(f"{directory}: {found.in_use}: ask it with --node")
         if found.journals or journal_dirs(fs.listdir(directory), directory):

@@ -18,6 +18,7 @@ from coordinator.cli.options import (
     Execute,
     Timeout,
 )
+from coordinator.cli.progress import ProgressBar
 from protocol.placement import find_swapped_directories
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from coordinator.importer.broker_directories import BrokerDirectories
     from coordinator.importer.survey import Survey
     from coordinator.importer.target import ImportResult
+    from storage.disk.filesystem import FileSystem
 
 
 def import_broker(
@@ -119,7 +121,6 @@ def _import_directories(
     with exit_on_errors():
         from coordinator.host_resources import real_machine
         from coordinator.importer import broker_directories as sources
-        from coordinator.importer import survey as surveys
         from coordinator.importer.target import DirectoryIdentity, import_data_directory
         from storage.errors import StorageError
 
@@ -134,23 +135,30 @@ def _import_directories(
                 source = sources.read_broker_directories(machine.fs, log_dirs)
                 _check_setting(settings, source)
                 _check_stated(partitions, source)
-                survey = surveys.survey_partitions(machine.fs, source.offsets, source.num_partitions)
-                if partitions is None:
-                    surveys.refuse_missing_partitions(survey)
+                survey = _survey(machine.fs, source, partitions)
                 if execute:
                     identity = DirectoryIdentity(settings.node_id, settings.cluster_id or source.cluster_id)
+                    bar, target = ProgressBar("copying partitions"), settings.data_dir
                     imported = import_data_directory(
-                        machine, settings.data_dir, source, survey, identity, force=force
+                        machine, target, source, survey, identity, force=force, track=bar
                     )
         except (StorageError, sources.CannotImport) as error:
             raise CommandError(str(error)) from error
         _print(source, survey, imported, settings.data_dir)
-    if (
-        survey.damaged
-        or find_swapped_directories(survey.placements)
-        or (imported is not None and imported.failed)
-    ):
+    is_wrong = survey.damaged or find_swapped_directories(survey.placements)
+    if is_wrong or (imported is not None and imported.failed):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _survey(fs: "FileSystem", source: "BrokerDirectories", partitions: int | None) -> "Survey":
+    from coordinator.importer.survey import refuse_missing_partitions, survey_partitions
+
+    survey = survey_partitions(
+        fs, source.offsets, source.num_partitions, track=ProgressBar("reading partitions")
+    )
+    if partitions is None:
+        refuse_missing_partitions(survey)
+    return survey
 
 
 def _check_setting(settings: "Settings", source: "BrokerDirectories") -> None:

@@ -12,6 +12,7 @@ import typer
 from coordinator.cli.data_dir import DataDir, is_data_dir, load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_FAILED, EXIT_USAGE, CommandError, exit_on_errors, print_line
 from coordinator.cli.options import NOTHING_DONE, Execute
+from coordinator.cli.progress import ProgressBar
 from coordinator.config import Settings
 from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories, infer_later_partition_count
@@ -53,7 +54,7 @@ def check_log(
 
         directory, fs = require_directory(load_serve_settings(data_dir).data_dir), real_machine().fs
         try:
-            found = check_directory(fs, directory, partition)
+            found = check_directory(fs, directory, partition, track=ProgressBar("checking partitions"))
             # A running node reports misplaced groups itself, and may compact files during the check.
             placements = [] if found.in_use else _placements(fs, directory, found)
         except StorageError as error:
@@ -89,7 +90,10 @@ def _placements(fs: "FileSystem", directory: Path, found: "CheckedDirectory") ->
         if stated is None and there != list(range(len(there))):
             return []
         count = stated or len(there)
-        placements = [tally_group_placement(read_shard(fs, p, loader).shard, count) for p in found.partitions]
+        placements = [
+            tally_group_placement(read_shard(fs, p, loader).shard, count)
+            for p in ProgressBar("reading groups")(found.partitions)
+        ]
         return [] if stated is None and infer_later_partition_count(placements) is not None else placements
     except OSError as error:
         raise storage_error(directory, error, "reading") from error

@@ -15,6 +15,7 @@ from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
 from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
 from coordinator.cli.options import NOTHING_DONE, make_client, parse_addresses
+from coordinator.cli.progress import ProgressBar
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
@@ -121,7 +122,8 @@ def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
     if plan.grow:
         failed += _refused("adding partitions to topic", topics.set_partitions(client, plan.grow))
     _await_partitions(client, {**plan.create, **plan.grow})
-    for group, rows in plan.offsets.items():
+    for group in ProgressBar("committing offsets of groups")(plan.offsets):
+        rows = plan.offsets[group]
         try:
             refused = group_offset_requests.commit(client, group, rows)
         except CommandError as error:

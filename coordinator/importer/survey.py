@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a broker's partitions: the number of groups and offsets, and the topics that they name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,15 +36,23 @@ class Survey(msgspec.Struct):
     unsettled: dict[Partition, list[Damage]] = {}
 
 
-def survey_partitions(fs: FileSystem, offsets: Mapping[Partition, Path], num_partitions: int) -> Survey:
+def survey_partitions(
+    fs: FileSystem,
+    offsets: Mapping[Partition, Path],
+    num_partitions: int,
+    *,
+    track: Callable[[Sequence[Partition]], Iterable[Partition]] = iter,
+) -> Survey:
     """Read partitions, one after the other; changes nothing. Raises StorageError.
 
     `offsets` has the log directory of each, `num_partitions` is the topic's number of them. Reading goes on behind
-    damage, so that the survey shows what a repair would leave.
+    damage, so that the survey shows what a repair would leave. `track` passes the partitions on, and may show the
+    progress.
     """
     survey = Survey()
     loader = RecordDecoder()
-    for partition, log_dir in sorted(offsets.items()):
+    for partition in track(sorted(offsets)):
+        log_dir = offsets[partition]
         try:
             checked = check_partition(fs, log_dir, partition)
             found = read_shard(fs, checked, loader)

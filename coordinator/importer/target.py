@@ -5,7 +5,7 @@ The copy is built in `importing/` within the data directory, recovered there as 
 renames, the catalogue last. A node does not start on an import that was left half done.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
 from pathlib import Path
@@ -74,10 +74,12 @@ def import_data_directory(
     identity: DirectoryIdentity,
     *,
     force: bool,
+    track: Callable[[Sequence[Partition]], Iterable[Partition]] = iter,
 ) -> ImportResult:
     """Import a broker's partitions and topics into `data_dir`, and return the result.
 
-    Raises StorageError, and CannotImport if the directory is not empty and `force` is False.
+    `track` passes the partitions on, and may show the progress. Raises StorageError, and CannotImport if the directory
+    is not empty and `force` is False.
     """
     fs = machine.fs
     try:
@@ -87,8 +89,8 @@ def import_data_directory(
             set_aside = _make_room(fs, data_dir, force=force, now=machine.utc_now())
             staging = data_dir / STAGING
             fs.mkdir(staging)
-            for partition, log_dir in source.offsets.items():
-                _copy_partition(fs, log_dir, staging, partition)
+            for partition in track(list(source.offsets)):
+                _copy_partition(fs, source.offsets[partition], staging, partition)
             _copy_log_starts(fs, source, staging)
             imported = _settle(machine, staging, source, survey, identity)
             _move_in(fs, staging, data_dir)

@@ -6,7 +6,7 @@ log is whole again at the next batch with a right checksum, wherever that begins
 RecordBatch v2 are not found again in their segment: their checksum covers too little to search for them.)
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -137,14 +137,22 @@ class CheckedDirectory(msgspec.Struct):
 
 
 def check_directory(
-    fs: FileSystem, data_dir: Path, only: int | None = None, topic: str = OFFSETS_TOPIC
+    fs: FileSystem,
+    data_dir: Path,
+    only: int | None = None,
+    topic: str = OFFSETS_TOPIC,
+    *,
+    track: Callable[[Sequence[Partition]], Iterable[Partition]] = iter,
 ) -> CheckedDirectory:
-    """Check all partitions, or `only` one, even of a running node. Raises StorageError if it cannot read."""
+    """Check all partitions, or `only` one, even of a running node. Raises StorageError if it cannot read.
+
+    `track` passes the partitions on, and may show the progress.
+    """
     try:
         holder = find_lock_conflict(fs, data_dir)
         journals = [] if holder else find_damage(fs, data_dir, topic)
         found = [p for p in find_expected_partitions(fs, data_dir, topic) if only in (None, p)]
-        checked = [check_partition(fs, data_dir, partition, topic) for partition in found]
+        checked = [check_partition(fs, data_dir, partition, topic) for partition in track(found)]
     except OSError as error:
         raise storage_error(data_dir, error, "checking") from error
     return CheckedDirectory(checked, journals, None if holder is None else holder.reason)

@@ -12,6 +12,7 @@ from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.groups.changes import CurrentGroup
 from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
 from tests.cli.conftest import Command, consuming
+from tests.cli.terminals import on_a_terminal
 from tests.support import raw
 from tests.support.service import serving
 
@@ -21,6 +22,17 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """HOST:PORT of the node that takes over."""
     with serving(tmp_path_factory.mktemp("target"), {"group.initial.rebalance.delay.ms": 0}) as service:
         yield service.bootstrap
+
+
+@pytest.mark.process
+def test_a_terminal_shows_the_progress(bootstrap: str, target: str) -> None:
+    name = f"shown-{uuid.uuid4().hex[:10]}"
+    raw.create_topic(bootstrap, name, 1)
+    raw.wait_for_coordinator(bootstrap, name)
+    raw.commit_offsets(bootstrap, name, name, {0: 10})
+    source = ("--from-bootstrap", bootstrap, "--topic", name, "--group", name)
+    shown = on_a_terminal("import", *source, "--bootstrap", target, "--execute", columns=120)
+    assert shown.index("committing offsets of groups") < shown.index("1/1") < shown.index("1 topic created")
 
 
 class Import:
@@ -48,6 +60,9 @@ def test_topics_and_offsets_are_brought_over_and_kept_in_step(
     take_over = Import(groupkeeper, bootstrap, target, f"{prefix}*", f"{prefix}*")
 
     dry = take_over.dry()
+    assert dry[2] == "dry run: nothing was changed; --execute makes the changes\n", (
+        "no bar, but in a terminal"
+    )
     lines = [f"would be created: topic {topic} with 4 partitions", f"would be set: group {group}, 2 offsets"]
     assert (dry[0], dry[1].splitlines()[:2]) == (0, lines)
     assert raw.metadata(target, topic).topics[0].error_code != raw.NONE

@@ -18,6 +18,7 @@ from storage.format.records import OffsetAndMetadata, OffsetCommitRecord
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
+from tests.cli.terminals import on_a_terminal
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
 from tests.support.raw import commit_offsets, create_topic
@@ -43,6 +44,12 @@ def test_a_whole_log(tmp_path: Path) -> None:
     assert lines[0].split()[:3] == ["PARTITION", "SEGMENTS", "BYTES"]
     assert lines[1].split() == [str(P), "2", "1070", "5", "15", "0", "14", "whole"]
     assert lines[-1] == "1 partition, 0 damaged"
+
+
+def test_a_terminal_shows_the_progress_of_a_check(tmp_path: Path) -> None:
+    fill(tmp_path, 5)
+    shown = on_a_terminal("log", "check", "--data-dir", str(tmp_path), columns=120)
+    assert shown.index("checking partitions") < shown.index("1/1") < shown.index("1 partition, 0 damaged")
 
 
 def test_damage_has_an_exit_code_and_a_place(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from bench.ports import BROKERS, free_ports
 from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
+from tests.cli.terminals import on_a_terminal
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
 from tests.support.newer_groups import LONG_SESSIONS, member_of
@@ -570,6 +571,29 @@ def test_another_cluster_than_the_gateways_is_refused(gateway: Gateway, tmp_path
 
 def raw_cluster_id(kafka: KafkaCluster) -> str:
     return str(raw.metadata(kafka.address(1), "t").cluster_id)
+
+
+@pytest.mark.parametrize("command", ["adopt", "give-back"])
+def test_the_settings_are_those_of_the_gateway_that_runs_there(gateway: Gateway, command: str) -> None:
+    gateway.commit(f"asked-{command}", {0: 4})
+    program = [*groupkeeper(), command, "--group", f"asked-{command}", "--json", "--data-dir"]
+    for data_dir in (gateway.service.data_dir, gateway.service.data_dir.parent):
+        done = subprocess.run(
+            [*program, str(data_dir)], capture_output=True, text=True, env=environment(), check=False
+        )
+        if data_dir == gateway.service.data_dir:
+            assert results(done.stdout).keys() == {f"asked-{command}"}, done.stderr
+        else:
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr.startswith(f"groupkeeper: no gateway runs on {data_dir}: ")
+
+
+def test_a_terminal_shows_the_progress(gateway: Gateway) -> None:
+    gateway.commit("seen", {0: 4})
+    for doing, words in (("taking groups over", ["adopt"]), ("giving groups back", ["give-back"])):
+        command = gateway.command(*words, "--group", "seen", "--execute")
+        shown = on_a_terminal(*command[len(groupkeeper()) :], columns=120)
+        assert shown.index(doing) < shown.index("1/1") < shown.rindex("seen")
 
 
 def test_two_cannot_give_back_at_once(gateway: Gateway, tmp_path: Path) -> None:

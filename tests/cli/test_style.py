@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all commands have in common: help, exit codes, completion, narrow terminals, --watch."""
 
-import fcntl
-import os
-import pty
 import re
 import shlex
 import signal
-import struct
 import subprocess
-import termios
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +23,7 @@ from protocol.apis import ApiKey
 from tests.cli.answers import committed, described, listed, member
 from tests.cli.conftest import Command
 from tests.cli.fake import FakeNode
+from tests.cli.terminals import on_a_terminal
 from tests.support.processes import environment
 from tests.support.waiting import wait_until
 
@@ -285,26 +281,6 @@ def test_commands_and_flags_are_completed() -> None:
 # --- terminals ---
 
 LONG = "a-group-with-a-name-that-is-wider-than-this-terminal-0123456789"
-
-
-def on_a_terminal(*arguments: str, columns: int) -> str:
-    """What a command shows on a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    given = environment({"TERM": "xterm"})
-    for name in ("COLUMNS", "LINES"):  # which count for more than the terminal
-        given.pop(name, None)
-    with subprocess.Popen([*installed(), *arguments], stdout=theirs, stderr=theirs, env=given) as running:
-        os.close(theirs)
-        shown = b""
-        try:
-            while part := os.read(ours, 4096):
-                shown += part
-        except OSError:  # the end of a terminal
-            pass
-        os.close(ours)
-        assert running.wait(120) == 0
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
 
 
 @pytest.mark.process

@@ -38,6 +38,7 @@ from storage.format.records import OffsetAndMetadata, OffsetCommitRecord, Record
 from storage.journal.journal import Entry
 from storage.log_manager import LogManager
 from storage.settings import LogSettings
+from tests.cli.terminals import on_a_terminal
 from tests.storage.foreign import plain, transactional
 from tests.support import raw
 from tests.support.command import groupkeeper
@@ -122,6 +123,14 @@ def test_all_of_a_broker(tmp_path: Path) -> None:
         assert (data_dir / name).read_bytes() == (source / name).read_bytes(), "copied as it is"
     assert (data_dir / CLEAN_SHUTDOWN_FILE).exists()
     assert not (data_dir / STAGING).exists()
+
+
+def test_a_terminal_shows_the_progress(tmp_path: Path) -> None:
+    source, data_dir = broker(tmp_path / "broker"), tmp_path / "data"
+    flags = ("--from-log-dirs", str(source), "--data-dir", str(data_dir), "--execute")
+    shown = on_a_terminal("import", *flags, columns=120)
+    assert shown.index("reading partitions") < shown.index("copying partitions")
+    assert shown.index("7/7") < shown.index("imported 40 groups")
 
 
 def test_a_dry_run_writes_nothing_at_all(tmp_path: Path) -> None:

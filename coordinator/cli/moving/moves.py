@@ -13,6 +13,7 @@ from coordinator.cli.moving.results import (
     make_group_adoption_result,
     make_group_give_back_result,
 )
+from coordinator.cli.progress import ProgressBar
 from coordinator.upstream.adoption import adopt_group, give_back_group
 from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
@@ -49,7 +50,7 @@ async def adopt_requested_groups(
         result = await adopt_group(here, there, group, take_live=move.take_live, dry_run=move.dry_run)
         return make_group_adoption_result(result, dry_run=move.dry_run)
 
-    await _each(groups, one, done)
+    await _each("taking groups over", groups, one, done)
 
 
 async def give_back_requested_groups(
@@ -65,13 +66,16 @@ async def give_back_requested_groups(
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)
         return make_group_give_back_result(result, dry_run=move.dry_run)
 
-    await _each(groups, one, done)
+    await _each("giving groups back", groups, one, done)
 
 
 async def _each(
-    groups: list[GroupId], one: Callable[[GroupId], Awaitable[GroupMoveResult]], done: list[GroupMoveResult]
+    doing: str,
+    groups: list[GroupId],
+    one: Callable[[GroupId], Awaitable[GroupMoveResult]],
+    done: list[GroupMoveResult],
 ) -> None:
-    for group in groups:
+    for group in ProgressBar(doing)(groups):
         try:
             done.append(await one(group))
         except (UpstreamRequestRefused, RetryTimeout, CommandError) as error:
