@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from coordinator.admin.admin_server import AdminServer
+    from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
+    from coordinator.overview.local_groups import LocalGroups
 
 log = get_logger("node")
 
@@ -262,8 +264,20 @@ class App(NodeComponents):
             self.clock.nanos,
             self.readiness,
             self._preview_expiry,
+            self.overview(),
         )
         return url
+
+    def overview(self) -> "Overview":
+        """Return what /api/v1 shows: the groups of this node."""
+        return self.local_groups()
+
+    def local_groups(self) -> "LocalGroups":
+        """Return the groups of this node as /api/v1 shows them."""
+        from coordinator.overview.local_groups import LocalGroups
+
+        failed = self.leadership.failed_partitions
+        return LocalGroups(self.settings.node_id, self.manager, failed, self._declared_ends)
 
     async def _declared_ends(self) -> DeclaredEnds:
         return await declared_ends(self.manager, self.topics(), self.settings)

@@ -108,6 +108,7 @@ RUN_BY: Final = {
         "spark-submit": "audit/test_package.py::test_a_cluster_audits_with_them",
     },
     "docs/gateway.md": {"groupkeeper serve": "test_docs.py::test_the_ten_lines_make_a_gateway"},
+    "docs/http.md": {"curl": "admin/test_overview_routes.py::test_the_documented_command_asks_for_groups"},
     "docs/installing.md": {
         "useradd": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "git clone": "packaging/test_fresh_clone.py::test_what_the_page_types_for_systemd_installs_it",

@@ -2,6 +2,7 @@
 """The HTTP server with /metrics (for Prometheus), /health (the process is alive) and /ready (see docs/operations.md).
 
 /groups/expiring?within_ms=N: the offsets that expire within N milliseconds, for `groupkeeper groups expiring`.
+/api/v1: the groups of the node (`overview_routes`).
 
 All requests are GET, without a body. If the server listens on loopback only, requests must name a loopback host: else
 a web page could make a browser on this machine read the data, under a host name that resolves to this machine.
@@ -20,6 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.metrics_page import MetricsEndpoint
+from coordinator.admin.overview_routes import Overview, OverviewRoutes
 from coordinator.admin.ready_response import ReadyResponse
 from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
 from coordinator.telemetry.logs import get_logger
@@ -54,8 +56,9 @@ class AdminServer:
         page: MetricsEndpoint,
         readiness: Callable[[], ReadyResponse],
         expiring: Callable[[int], Awaitable[object]] | None = None,
+        overview: Overview | None = None,
     ) -> None:
-        """Create a server; without `expiring` it does not serve /groups/expiring."""
+        """Create a server; without `expiring` it does not serve /groups/expiring, without `overview` not /api/v1."""
         self._readiness = readiness
         self._expiring = expiring
         self._previews: SharedWork[int, bytes] = SharedWork("preview of expiry")
@@ -66,6 +69,8 @@ class AdminServer:
         app.router.add_get("/ready", self._ready)
         if expiring is not None:
             app.router.add_get("/groups/expiring", self._groups_expiring)
+        if overview is not None:
+            OverviewRoutes(overview).add_to(app.router)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -117,7 +122,7 @@ class AdminServer:
             return await handler(request)
         except SharedWorkFailed:
             return web.Response(
-                status=500, text="the metrics could not be collected; the log has the reason\n"
+                status=500, text="the answer could not be collected; the log has the reason\n"
             )
         finally:
             self.guard.restart_clock_after_response(transport)

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from coordinator.admin.admin_server import AdminServer
 from coordinator.admin.metrics import NodeCollector
 from coordinator.admin.metrics_page import MetricsEndpoint
+from coordinator.admin.overview_routes import Overview
 from coordinator.admin.ready_response import ReadyResponse
 from coordinator.config import Address
 from coordinator.data_directory import CannotStart
@@ -22,10 +23,12 @@ async def start_admin(
     nanos: Nanos,
     readiness: Callable[[], ReadyResponse],
     preview_expiry: Callable[[int], Awaitable[object]],
+    overview: Overview,
 ) -> tuple[AdminServer, str]:
     """Serve /metrics and the other paths at this address; return the server, and the URL of its metrics.
 
-    /metrics shows what `node` and `more` collect. Raises CannotStart if the address is taken.
+    /metrics shows what `node` and `more` collect, /api/v1 what `overview` finds. Raises CannotStart if the
+    address is taken.
     """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -33,7 +36,8 @@ async def start_admin(
     registry.register(node)
     for collector in more:
         registry.register(collector)
-    admin = AdminServer(MetricsEndpoint(registry, node.update_group_counts, nanos), readiness, preview_expiry)
+    metrics = MetricsEndpoint(registry, node.update_group_counts, nanos)
+    admin = AdminServer(metrics, readiness, preview_expiry, overview)
     try:
         port = await admin.start(address.host, address.port)
     except OSError as error:

@@ -54,6 +54,10 @@ class Group(Protocol):
     def has_members_or_pending(self) -> bool:
         """True if the group has members, or has given out ids to members that have not joined yet."""
 
+    @property
+    def member_count(self) -> int:
+        """The number of members."""
+
     # --- steps ---
 
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:

@@ -62,7 +62,7 @@ async def count_groups(
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
             if ends:
-                lags.offer(await sum_group_lag(kept, ends, slices), kept.group_id)
+                lags.offer(await sum_group_lag(kept, ends, slices) or 0, kept.group_id)
             if slices.is_over:
                 await slices.yield_to_event_loop()
     counts.commits = commits.highest_first()

@@ -2,6 +2,7 @@
 """The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
 
 from collections.abc import Collection, Mapping
+from typing import Protocol
 
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topic_configs import end_offsets_group_id
@@ -13,6 +14,17 @@ from storage.format.records import OffsetAndMetadata
 
 OFFSETS_PER_STEP = 1_000
 
+
+class EndOffset(Protocol):
+    """The end of a partition."""
+
+    @property
+    def offset(self) -> int:
+        """The offset behind the last record."""
+
+
+Ends = Mapping[str, Mapping[int, EndOffset]]
+"""The known ends, by topic and partition."""
 DeclaredEnds = Mapping[str, Mapping[int, OffsetAndMetadata]]
 """The offsets of each topic's end group, by topic and partition; a view that follows later commits."""
 
@@ -33,9 +45,12 @@ async def declared_ends(
     return ends
 
 
-async def sum_group_lag(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) -> int:
-    """Return how far a group is behind these ends in all; partitions without an end, or beyond it, count 0."""
-    lag = 0
+async def sum_group_lag(kept: GroupEntry, ends: Ends, slices: Slices) -> int | None:
+    """Return how far a group is behind these ends in all; None if it has no partition with a known end.
+
+    Partitions without an end, or beyond it, count 0.
+    """
+    lag = None
     for topic in list(kept.offsets.by_topic) if ends else ():
         known = ends.get(topic)
         if not known:
@@ -44,7 +59,8 @@ async def sum_group_lag(kept: GroupEntry, ends: DeclaredEnds, slices: Slices) ->
         for start in range(0, len(rows), OFFSETS_PER_STEP):
             for partition, committed in rows[start : start + OFFSETS_PER_STEP]:
                 end = known.get(partition)
-                lag += max(0, end.offset - committed.offset) if end is not None else 0
+                if end is not None:
+                    lag = (lag or 0) + max(0, end.offset - committed.offset)
             if slices.is_over:
                 await slices.yield_to_event_loop()
     return lag

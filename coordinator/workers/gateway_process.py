@@ -22,6 +22,7 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
+from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
 from coordinator.workers.process_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, ProcessHooks
@@ -110,9 +111,9 @@ def _readiness(gateway: Gateway, config: GatewayConfig, machine: HostResources) 
 
 
 async def start_admin(
-    address: Address | None, parts: GatewayParts, machine: HostResources
+    address: Address | None, parts: GatewayParts, machine: HostResources, overview: AllNodesOverview
 ) -> "AdminServer | None":
-    """Serve /metrics and /ready of this process. Raises OSError with the setting in its text."""
+    """Serve /metrics and /ready of this process, and the groups. Raises OSError with the setting in its text."""
     if address is None:
         return None
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
@@ -127,7 +128,9 @@ async def start_admin(
     gateway = parts.gateway
     registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption))
     admin = AdminServer(
-        MetricsEndpoint(registry, _nothing, machine.clock.nanos), parts.readiness.collect_ready_fields
+        MetricsEndpoint(registry, _nothing, machine.clock.nanos),
+        parts.readiness.collect_ready_fields,
+        overview=overview,
     )
     try:
         await admin.start(address.host, address.port)
@@ -174,6 +177,7 @@ class GatewayProcess:
         self._admin: AdminServer | None = None
         self._view = GatewayView()
         self.channel = Channel(messages.ToGateway, self._got, self._orphaned)
+        self._overview = AllNodesOverview(self.channel.send)
         self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.ToGateway) -> None:
@@ -188,6 +192,8 @@ class GatewayProcess:
                 self._parts.adoption.forget_given_back_groups([message.group_id])
             case messages.GatewayStopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
+            case messages.NodeAnswerPassedOn() | messages.NodesHaveAnswered():
+                self._overview.receive(message)
             case messages.Stop():
                 self._tasks.start(self._stop(), "stop")
 
@@ -203,7 +209,9 @@ class GatewayProcess:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
             self._show(self._view)
             self._parts.gateway.start()
-            self._admin = await start_admin(settings.metrics_listen, self._parts, self._machine)
+            self._admin = await start_admin(
+                settings.metrics_listen, self._parts, self._machine, self._overview
+            )
         except (OSError, ValueError, StorageError) as error:
             self._parts = None
             self.channel.send(

@@ -17,6 +17,7 @@ from coordinator.workers import messages
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import gateway_settings
+from coordinator.workers.question_relay import Reply
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
 
@@ -49,11 +50,12 @@ class GatewayProcessPool:
         *,
         on_broker_seen: Callable[[], None],
         on_changed: Callable[[], None],
+        on_question: Callable[[messages.AskAllNodes, Reply], None],
     ) -> None:
         """`tasks` are the supervisor's, which cancels them at its stop.
 
         `on_broker_seen` is called when the cluster has named to a client a broker that is not in the view, and
-        `on_changed` when `serving_count` has changed.
+        `on_changed` when `serving_count` has changed. `on_question` gets a process's question to all nodes.
         """
         self._settings = settings
         self._loop = loop
@@ -61,6 +63,7 @@ class GatewayProcessPool:
         self._launch = launch
         self._on_broker_seen = on_broker_seen
         self._on_changed = on_changed
+        self._on_question = on_question
         self._view = GatewayView()
         self.running: dict[int, _Process] = {}
         """The processes by number, from 0; the spare one has the number SPARE."""
@@ -165,6 +168,8 @@ class GatewayProcessPool:
                 self._started(index, GatewayStartFailed(message.reason))
             case messages.UnknownBrokerSeen():
                 self._on_broker_seen()
+            case messages.AskAllNodes():
+                self._on_question(message, process.send)
 
     def _started(self, index: int, error: GatewayStartFailed | None) -> None:
         starting = self._starting.get(index)

@@ -12,6 +12,7 @@ from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.node import EndsByTopic
+from coordinator.overview.group_list import UnservedPart
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
@@ -137,6 +138,27 @@ class UpstreamStatus(_Message, frozen=True):
 
     state: UpstreamState
     gateways: int
+
+
+class NodeQuestion(_Message, frozen=True):
+    """Puts a question, of a process that serves HTTP, to a node; NodeAnswer answers it."""
+
+    number: int
+    question: bytes
+
+
+class NodeAnswerPassedOn(_Message, frozen=True):
+    """One node's answer to an AskAllNodes."""
+
+    request: int
+    answer: bytes
+
+
+class NodesHaveAnswered(_Message, frozen=True):
+    """Ends the answers to an AskAllNodes; `missing` names the nodes without an answer, and unled partitions."""
+
+    request: int
+    missing: Sequence[UnservedPart]
 
 
 # --- from the supervisor to a gateway
@@ -266,6 +288,20 @@ class UpstreamEndOffsetsQuery(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
+class AskAllNodes(_Message, frozen=True):
+    """Asks to put a question to all nodes, which also a gateway may ask; NodesHaveAnswered comes last."""
+
+    request: int
+    question: bytes
+
+
+class NodeAnswer(_Message, frozen=True):
+    """The answer to a NodeQuestion; None if the node has failed to find it."""
+
+    number: int
+    answer: bytes | None
+
+
 class CommittedOffsetsReply(_Message, frozen=True):
     """The response to a CommittedOffsetsQuery; `ends` is None if the node does not serve the group."""
 
@@ -287,6 +323,9 @@ FromSupervisor = (
     | RelayedCommittedOffsetsReply
     | UpstreamStatus
     | UpstreamEndOffsetsReply
+    | NodeQuestion
+    | NodeAnswerPassedOn
+    | NodesHaveAnswered
     | Stop
 )
 FromWorker = (
@@ -302,6 +341,17 @@ FromWorker = (
     | RelayCommittedOffsetsQuery
     | UpstreamEndOffsetsQuery
     | CommittedOffsetsReply
+    | AskAllNodes
+    | NodeAnswer
 )
-ToGateway = GatewayStandBy | GatewayStart | UpdateGatewayView | ForgetGroup | GatewayStopAccepting | Stop
-FromGateway = GatewayListening | ProcessCannotServe | UnknownBrokerSeen
+ToGateway = (
+    GatewayStandBy
+    | GatewayStart
+    | UpdateGatewayView
+    | ForgetGroup
+    | GatewayStopAccepting
+    | NodeAnswerPassedOn
+    | NodesHaveAnswered
+    | Stop
+)
+FromGateway = GatewayListening | ProcessCannotServe | UnknownBrokerSeen | AskAllNodes

@@ -23,12 +23,13 @@ from coordinator.catalogue.limits import THE_CLUSTERS_OWN, TopicLimits
 from coordinator.catalogue.store import CatalogueStore
 from coordinator.config import Settings
 from coordinator.host_resources import HostResources
+from coordinator.overview.group_list import list_unserved_parts
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView, ServingNode
-from coordinator.topology.view import Broker, View
+from coordinator.topology.view import NO_NODE, Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.channel import Channel
@@ -38,6 +39,7 @@ from coordinator.workers.gateway_process_pool import GatewayProcessPool
 from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import node_ids, worker_settings
+from coordinator.workers.question_relay import QuestionRelay, Reply
 from coordinator.workers.restarts import Restarts
 from coordinator.workers.supervisor_topic_changes import WorkerChangeAssembler
 from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
@@ -106,6 +108,7 @@ class Supervisor:
         """Nodes that were drained and have ended: they are not started again."""
         self.restarts = Restarts(self.loop.time)
         self.ends = CommittedOffsetsRelay(self._send)
+        self.questions = QuestionRelay(self._send, loop.call_later)
         self.has_failed = False
         """True if a task of the supervisor has failed, so that the supervisor is to be stopped."""
         self.on_failed: Callable[[], None] = lambda: None
@@ -143,6 +146,7 @@ class Supervisor:
             launch_gateway,
             on_broker_seen=upstream.refresh_soon,
             on_changed=self._send_upstream,
+            on_question=self._ask_all_nodes,
         )
 
     def _open_catalogue(self, machine: HostResources) -> CatalogueStore:
@@ -262,6 +266,7 @@ class Supervisor:
         self._stop_requested.discard(node)
         had = self.assignment.record_worker_death(node)
         self.ends.fail_queries_of_node(node)
+        self.questions.fail_questions_to_node(node)
         starting = self._starting.get(node)
         if starting is not None and not starting.done():
             starting.set_exception(
@@ -341,6 +346,10 @@ class Supervisor:
                 self.ends.forward_query(node, message, self._leader_of(message.group_id))
             case messages.CommittedOffsetsReply():
                 self.ends.forward_reply(node, message)
+            case messages.AskAllNodes():
+                self._ask_all_nodes(message, self.workers[node].send)
+            case messages.NodeAnswer():
+                self.questions.receive_answer(node, message)
             case messages.GroupGivenBackToCluster() if self.gateways is not None:
                 self.gateways.send_forget_group(message.group_id)
             case messages.AskTopicRefresh() if self.upstream is not None:
@@ -351,6 +360,17 @@ class Supervisor:
                     "ends of the cluster's partitions",
                     lambda _error: self._send(node, messages.UpstreamEndOffsetsReply(message.request, None)),
                 )
+
+    def _ask_all_nodes(self, asked: messages.AskAllNodes, reply: Reply) -> None:
+        nodes = {node: node in self.serving for node in self.nodes if node not in self.ended}
+        unled = {
+            Partition(partition): "it has no leader"
+            if not place.failed
+            else "it is damaged, or cannot be read"
+            for partition, place in enumerate(self.assignment.places)
+            if place.failed or not place.leads or place.owner is None
+        }
+        self.questions.ask(asked, reply, nodes, list_unserved_parts(NO_NODE, unled))
 
     async def _send_cluster_ends(
         self, upstream: "UpstreamSync", node: int, asked: messages.UpstreamEndOffsetsQuery

@@ -30,6 +30,7 @@ from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, ClusterTopology
 from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
+from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_order_handler import PartitionOrderHandler
@@ -43,6 +44,7 @@ from storage.log_manager import LogManager
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
 
 EXIT_FAILED: Final = 1
@@ -115,6 +117,7 @@ class WorkerApp(App):
         self._dropped_version = UNKNOWN
         """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
         self.ends = CommittedOffsetRequests(send)
+        self.all_nodes = AllNodesOverview(send)
         self.lag = LagBook(settings.metrics_lag)
         self.lag_watch = ConsumerLagWatch(
             self.lag,
@@ -138,6 +141,10 @@ class WorkerApp(App):
         from coordinator.admin.gateway_lag_metrics import LagCollector
 
         return [LagCollector(self.lag, self.settings.metrics_lag, lambda: self.clock.wall_ms() / 1000)]
+
+    def overview(self) -> "Overview":
+        """Return what /api/v1 shows: the groups of all workers."""
+        return self.all_nodes
 
     @property
     def _knows_lag(self) -> bool:
@@ -336,6 +343,18 @@ class Worker:
                 app.apply_upstream_state(message.state, message.gateways)
             case messages.UpstreamEndOffsetsReply():
                 app.lag_watch.receive_cluster_ends(message)
+            case messages.NodeQuestion():
+                self._tasks.start(
+                    self._answer(app, message),
+                    "answer a question of another process",
+                    lambda _error: self.channel.send(messages.NodeAnswer(message.number, None)),
+                )
+            case messages.NodeAnswerPassedOn() | messages.NodesHaveAnswered():
+                app.all_nodes.receive(message)
+
+    async def _answer(self, app: WorkerApp, asked: messages.NodeQuestion) -> None:
+        answer = await app.local_groups().answer_question(asked.question)
+        self.channel.send(messages.NodeAnswer(asked.number, answer))
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings

@@ -56,6 +56,10 @@ class LoneGroup:
     def has_members_or_pending(self) -> bool:
         return self.state is Lone.HEARD
 
+    @property
+    def member_count(self) -> int:
+        return int(self.state is Lone.HEARD)
+
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
         return Outcome()
 

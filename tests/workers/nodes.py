@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from bench.installed import groupkeeper
 from bench.ports import free_port_run
@@ -15,6 +16,7 @@ from coordinator.workers.operator_orders import Answer, Drain, ListPartitions, M
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
+from tests.support.overview import fetch_group_page
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
@@ -88,6 +90,10 @@ class Nodes:
         for partition in range(PARTITIONS):
             raw.wait_for_coordinator(self.address(1), group_in(partition))
         return True
+
+    def groups(self, node: int, **query: str) -> dict[str, Any]:
+        """The page of groups that a worker's HTTP address shows."""
+        return fetch_group_page(self.port + 8 + node - 1, **query)
 
     # --- orders
 

@@ -82,6 +82,7 @@ class InMemory:
             self.launch,
             on_broker_seen=lambda: None,
             on_changed=lambda: self.serving.append(self.gateways.serving_count),
+            on_question=lambda asked, reply: reply(messages.NodesHaveAnswered(asked.request, [])),
         )
 
     async def launch(self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Launched:
@@ -187,6 +188,7 @@ import asyncio, sys
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
 from coordinator.workers import gateway_main
+from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.gateway_process import preload_gateway_modules, make_gateway, start_admin
 
 async def main():
@@ -199,7 +201,8 @@ async def main():
     before = set(sys.modules)
     parts = make_gateway(settings, asyncio.get_running_loop(), real_machine(), lambda _id, _address: None)
     parts.gateway.start()
-    admin = await start_admin(settings.metrics_listen, parts, real_machine())
+    overview = AllNodesOverview(lambda _question: None)
+    admin = await start_admin(settings.metrics_listen, parts, real_machine(), overview)
     print(sorted(set(sys.modules) - before))
     await admin.close()
     await parts.gateway.stop()

@@ -202,6 +202,32 @@ def test_what_clients_are_told_is_the_same_from_every_node(make_nodes: MakeNodes
     nodes.terminate()
 
 
+def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -> None:
+    nodes = make_nodes(3, worker_timeout_ms=60_000)
+    groups = sorted(group_in(partition) for partition in range(PARTITIONS))
+    raw.create_topic(nodes.address(1), TOPIC, 1)
+    for partition in range(PARTITIONS):
+        raw.commit_offsets(nodes.address(nodes.leader(partition)), group_in(partition), TOPIC, {0: 5})
+    for node in (1, 2, 3):
+        pages = [nodes.groups(node, limit="4")]
+        while pages[-1]["next"] is not None:
+            pages.append(nodes.groups(node, limit="4", after=pages[-1]["next"]))
+        shown = [row for page in pages for row in page["groups"]]
+        assert [row["group"] for row in shown] == groups
+        assert {row["node"] for row in shown} == {1, 2, 3}
+        assert [(page["total"], page["missing"]) for page in pages] == [(PARTITIONS, [])] * len(pages)
+
+    theirs = {group_in(p) for p in range(PARTITIONS) if nodes.leader(p) == 2}
+    pid = nodes.signal(2, signal.SIGSTOP)
+    page = nodes.groups(3)
+    assert page["missing"] == [
+        {"node": 2, "partitions": [], "reason": "the node has not answered within 2 s"}
+    ]
+    assert [row["group"] for row in page["groups"]] == sorted(set(groups) - theirs)
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: not nodes.groups(1)["missing"], what="the answer of the node that goes on")
+
+
 def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
     nodes = make_nodes(2)
     (before,) = json.loads(command(nodes, "list", "--json").stdout)

@@ -57,6 +57,11 @@ class ClassicGroup(GroupMetadata):
         """True if the group has members, or ids that were given out."""
         return bool(self.members or self.pending_members)
 
+    @property
+    def member_count(self) -> int:
+        """The number of members."""
+        return len(self.members)
+
     # --- steps ---
 
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One page of the list of groups: the query, the page, and how the pages of several nodes become one. Pure.
+
+A page continues after the last row of the page before, not at a row number: so no node holds a list between two
+requests, each sends only as many rows as a page has, and a group that comes or goes shifts no page.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Generic, Literal, TypeVar, get_args
+
+import msgspec
+
+from protocol.newtypes import Partition
+
+SortKey = Literal["group", "state", "members", "offsets", "lag", "rebalances"]
+ORDERS: Final = get_args(SortKey)
+Position = tuple[int | str, str]
+"""The place of a group in the order: the value that it is sorted by, and its id, which differs for all groups.
+
+The value is empty in the order by id."""
+T = TypeVar("T")
+
+_NUMBER: Final = re.compile(r"(-?[0-9]{1,19}):(.*)", re.DOTALL)
+_TEXTS: Final = {
+    "group": re.compile(r"():(.*)", re.DOTALL),
+    "state": re.compile(r"([A-Za-z]+):(.*)", re.DOTALL),
+}
+"""The texts of positions in the orders by a text."""
+LIMIT_MAX: Final = 500
+PAGE_CHARACTERS_MAX: Final = 100_000
+PARTS_MAX: Final = 20
+"""The most reasons that are listed of partitions that one node does not serve."""
+SEARCH_CHARACTERS_MAX: Final = 1_000
+UNKNOWN_LAG: Final = -1
+"""The value of a group without a known lag in the order by lag."""
+
+
+class GroupListQuery(msgspec.Struct, frozen=True):
+    """The groups of one page: `search` is a part of the group id, in any case; `after` is the last row before it.
+
+    Raises ValueError for a limit or a search that cannot be.
+    """
+
+    search: str = ""
+    state: str = ""
+    sort: SortKey = "group"
+    descending: bool = False
+    limit: int = 50
+    after: Position | None = None
+    characters_max: int = PAGE_CHARACTERS_MAX
+    """The characters of names after which a page has no further row; not set over HTTP."""
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        if not 1 <= self.limit <= LIMIT_MAX:
+            raise ValueError(f"limit: expected a number from 1 to {LIMIT_MAX}")
+        if len(self.search) > SEARCH_CHARACTERS_MAX:
+            raise ValueError(f"search: expected at most {SEARCH_CHARACTERS_MAX} characters")
+
+
+class GroupRow(msgspec.Struct, frozen=True):
+    """One group of the list. `lag` is None if the end of none of its partitions is known.
+
+    `offsets` is the number of its committed offsets, `rebalances` that of its rebalances since `node` has loaded it.
+    """
+
+    group: str
+    state: str
+    type: str
+    protocol_type: str
+    members: int
+    offsets: int
+    lag: int | None
+    rebalances: int
+    node: int
+
+
+class UnservedPart(msgspec.Struct, frozen=True):
+    """Groups that are missing: those of some partitions of a node, or of a node that does not answer (none named)."""
+
+    node: int
+    partitions: list[int]
+    reason: str
+
+
+def list_unserved_parts(node: int, reasons: Mapping[Partition, str]) -> list[UnservedPart]:
+    """Return the parts of a node with these unserved partitions, at most PARTS_MAX and one for the rest."""
+    found: dict[str, list[int]] = {}
+    for partition, reason in sorted(reasons.items()):
+        key = reason if reason in found or len(found) < PARTS_MAX else "of various reasons: see /ready"
+        found.setdefault(key, []).append(partition)
+    return [UnservedPart(node, partitions, reason) for reason, partitions in found.items()]
+
+
+class GroupListPage(msgspec.Struct, frozen=True):
+    """A page of the list. `total` counts all groups, `states` those that match `search`, by state.
+
+    `next` is the text of the last row's position, and None at the end of the list.
+    """
+
+    groups: list[GroupRow]
+    next: str | None
+    total: int
+    states: dict[str, int]
+    missing: list[UnservedPart]
+
+
+def position_of(row: GroupRow, sort: SortKey) -> Position:
+    """Return a row's place in the order by `sort`."""
+    value = getattr(row, sort) if sort != "group" else ""
+    return UNKNOWN_LAG if value is None else value, row.group
+
+
+def format_position(position: Position) -> str:
+    """Return a position as text for an address."""
+    return f"{position[0]}:{position[1]}"
+
+
+def parse_position(text: str, sort: SortKey) -> Position:
+    """Return the position of a text that `format_position` has made for this order. Raises ValueError."""
+    match = _TEXTS.get(sort, _NUMBER).fullmatch(text)
+    if match is None:
+        raise ValueError("after: expected the `next` of a page in the same order")
+    return match[1] if sort in _TEXTS else int(match[1]), match[2]
+
+
+def is_before(one: Position, other: Position, *, descending: bool) -> bool:
+    """Return whether a position comes before another one."""
+    return one > other if descending else one < other
+
+
+class FirstOf(Generic[T]):
+    """The first things behind a position, of those that are offered in any order, with few comparisons each."""
+
+    def __init__(self, count: int, after: Position | None, *, descending: bool) -> None:
+        """Keep the first `count`."""
+        self._count = count
+        self._after = after
+        self._descending = descending
+        self._last: Position | None = None
+        """The position at which a thing is behind `count` others."""
+        self._kept: list[tuple[Position, T]] = []
+
+    def offer(self, position: Position, thing: T) -> None:
+        """Keep a thing if it is among the first so far."""
+        if self._after is not None and not is_before(self._after, position, descending=self._descending):
+            return
+        if self._last is not None and not is_before(position, self._last, descending=self._descending):
+            return
+        self._kept.append((position, thing))
+        if len(self._kept) >= 4 * self._count:
+            self._cut()
+            self._last = self._kept[-1][0]
+
+    def _cut(self) -> None:
+        self._kept.sort(key=_position, reverse=self._descending)
+        del self._kept[self._count :]
+
+    def in_order(self) -> list[T]:
+        """Return the first things, in order."""
+        self._cut()
+        return [thing for _, thing in self._kept]
+
+
+def _position(kept: tuple[Position, object]) -> Position:
+    return kept[0]
+
+
+def make_page(
+    rows: Iterable[GroupRow],
+    query: GroupListQuery,
+    *,
+    total: int,
+    states: Counter[str],
+    missing: Sequence[UnservedPart],
+    has_more: bool = False,
+) -> GroupListPage:
+    """Return the page of these rows, which are in order; rows that it has no room for show that there is a next page.
+
+    A page has at least one row, and none more once it has `characters_max` characters: clients choose their names.
+    """
+    shown: list[GroupRow] = []
+    characters, has_next = 0, has_more
+    for row in rows:
+        if len(shown) == query.limit or characters > query.characters_max:
+            has_next = True
+            break
+        shown.append(row)
+        characters += len(row.group) + len(row.protocol_type)
+    following = format_position(position_of(shown[-1], query.sort)) if has_next and shown else None
+    return GroupListPage(shown, following, total, dict(states), list(missing))
+
+
+def merge_pages(pages: Iterable[GroupListPage], query: GroupListQuery) -> GroupListPage:
+    """Return the page of all nodes from the pages that each of them made for the same query.
+
+    It ends where the first of the pages does that is not the last of its node: only up to there all rows are known.
+    """
+    pages = list(pages)
+    first: FirstOf[GroupRow] = FirstOf(query.limit + 1, query.after, descending=query.descending)
+    ends: FirstOf[Position] = FirstOf(1, None, descending=query.descending)
+    states: Counter[str] = Counter()
+    for page in pages:
+        states.update(page.states)
+        for row in page.groups:
+            first.offer(position_of(row, query.sort), row)
+        if page.next is not None:
+            end = position_of(page.groups[-1], query.sort)
+            ends.offer(end, end)
+    rows = first.in_order()
+    for end in ends.in_order():
+        rows = [
+            row
+            for row in rows
+            if not is_before(end, position_of(row, query.sort), descending=query.descending)
+        ]
+    return make_page(
+        rows,
+        query,
+        total=sum(page.total for page in pages),
+        states=states,
+        missing=[each for page in pages for each in page.missing],
+        has_more=any(page.next is not None for page in pages),
+    )

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds one page of the list of groups among those of this node, in slices of time.
+
+The page shows what is in memory: an offset may be shown some milliseconds before its commit is on disk and answered.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from coordinator.jobs.lag_from_declared_ends import Ends, sum_group_lag
+from coordinator.overview.group_list import (
+    UNKNOWN_LAG,
+    FirstOf,
+    GroupListPage,
+    GroupListQuery,
+    GroupRow,
+    Position,
+    SortKey,
+    UnservedPart,
+    list_unserved_parts,
+    make_page,
+)
+from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import GroupEntry
+from coordinator.runtime.slices import Slices
+from protocol.newtypes import Partition
+
+_VALUES: Mapping[SortKey, Callable[[GroupEntry], int | str]] = {
+    "group": lambda _: "",
+    "state": lambda kept: str(kept.group.state.value),
+    "members": lambda kept: kept.group.member_count,
+    "offsets": lambda kept: kept.offsets.count,
+    "rebalances": lambda kept: kept.rebalances,
+}
+"""The value of a group in each order, except that by lag."""
+
+
+class LocalGroups:
+    """The groups of this node."""
+
+    def __init__(
+        self,
+        node_id: int,
+        manager: GroupMetadataManager,
+        failed: Mapping[Partition, str],
+        ends: Callable[[], Awaitable[Ends]],
+    ) -> None:
+        """`failed` are the partitions that could not be loaded, with the reason; `ends` finds the known ends."""
+        self._node_id = node_id
+        self._manager = manager
+        self._failed = failed
+        self._ends = ends
+
+    async def list_groups(self, query: GroupListQuery) -> GroupListPage:
+        """Return the page of this node's groups."""
+        ends = await self._ends()
+        slices = Slices(self._manager.clock.nanos)
+        first: FirstOf[GroupEntry] = FirstOf(query.limit + 1, query.after, descending=query.descending)
+        search, total, states = query.search.lower(), 0, Counter[str]()
+        for shard in list(self._manager.owned_partitions.values()):
+            for kept in list(shard.groups.values()):
+                if slices.is_over:
+                    await slices.yield_to_event_loop()
+                if kept.group.is_dead:
+                    continue
+                total += 1
+                if search and search not in kept.group_id.lower():
+                    continue
+                state = str(kept.group.state.value)
+                states[state] += 1
+                if not query.state or query.state == state:
+                    first.offer(await self._position(kept, query.sort, ends, slices), kept)
+        rows = [await self._row(kept, ends, slices) for kept in first.in_order()]
+        return make_page(rows, query, total=total, states=states, missing=self._missing())
+
+    async def answer_question(self, question: bytes) -> bytes:
+        """Return the answer to a question of another process, which merges the answers of all nodes."""
+        query = msgspec.msgpack.decode(question, type=GroupListQuery)
+        return msgspec.msgpack.encode(await self.list_groups(query))
+
+    async def _position(self, kept: GroupEntry, sort: SortKey, ends: Ends, slices: Slices) -> Position:
+        if sort != "lag":
+            return _VALUES[sort](kept), kept.group_id
+        lag = await sum_group_lag(kept, ends, slices)
+        return UNKNOWN_LAG if lag is None else lag, kept.group_id
+
+    async def _row(self, kept: GroupEntry, ends: Ends, slices: Slices) -> GroupRow:
+        group = kept.group
+        return GroupRow(
+            group=kept.group_id,
+            state=str(group.state.value),
+            type=group.kind,
+            protocol_type=group.protocol_type or "",
+            members=group.member_count,
+            offsets=kept.offsets.count,
+            lag=await sum_group_lag(kept, ends, slices),
+            rebalances=kept.rebalances,
+            node=self._node_id,
+        )
+
+    def _missing(self) -> list[UnservedPart]:
+        reasons = {**dict.fromkeys(self._manager.loading_partitions, "loading"), **self._failed}
+        return list_unserved_parts(self._node_id, reasons)
