@@ -18,7 +18,7 @@ from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
-from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, declared_ends
+from coordinator.jobs.lag_from_declared_ends import Ends, declared_ends, sum_group_lag
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from coordinator.admin.admin_server import AdminServer
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
-    from coordinator.overview.local_groups import LocalGroups
+    from coordinator.overview.local_groups import LagOf, LocalGroups
 
 log = get_logger("node")
 
@@ -255,7 +255,7 @@ class App(NodeComponents):
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
-            ends=None if self.settings.is_gateway else self._declared_ends,
+            ends=None if self.settings.is_gateway else self.find_declared_ends,
         )
         self.admin, url = await start_admin(
             address,
@@ -277,9 +277,15 @@ class App(NodeComponents):
         from coordinator.overview.local_groups import LocalGroups
 
         failed = self.leadership.failed_partitions
-        return LocalGroups(self.settings.node_id, self.manager, failed, self._declared_ends)
+        return LocalGroups(self.settings.node_id, self.manager, failed, self.find_lags)
 
-    async def _declared_ends(self) -> DeclaredEnds:
+    async def find_lags(self) -> "LagOf":
+        """Return the function for the lag of a group."""
+        ends = await self.find_declared_ends()
+        return lambda kept, slices: sum_group_lag(kept, ends, slices)
+
+    async def find_declared_ends(self) -> Ends:
+        """Return the ends of partitions that end groups have committed."""
         return await declared_ends(self.manager, self.topics(), self.settings)
 
     def additional_collectors(self) -> "list[Collector]":

@@ -26,7 +26,7 @@ from coordinator.admin.reference.metric_help_types import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
-from coordinator.jobs.lag_from_declared_ends import DeclaredEnds
+from coordinator.jobs.lag_from_declared_ends import Ends
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
@@ -92,7 +92,7 @@ class NodeCollector(Collector):
         limits: LimitWatch,
         space: Callable[[], Space | None],
         groups_top: int,
-        ends: Callable[[], Awaitable[DeclaredEnds]] | None,
+        ends: Callable[[], Awaitable[Ends]] | None,
     ) -> None:
         """Create a collector; `ends` finds the ends of partitions, or is None if other metrics show the lag."""
         self.stats = stats

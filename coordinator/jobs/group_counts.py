@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from coordinator.jobs.lag_from_declared_ends import DeclaredEnds, sum_group_lag
+from coordinator.jobs.lag_from_declared_ends import Ends, sum_group_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 from protocol.newtypes import GroupId
@@ -46,9 +46,7 @@ class _Top:
         return sorted(self._lowest_first, reverse=True)
 
 
-async def count_groups(
-    manager: GroupMetadataManager, top: int = 0, ends: DeclaredEnds | None = None
-) -> GroupCounts:
+async def count_groups(manager: GroupMetadataManager, top: int = 0, ends: Ends | None = None) -> GroupCounts:
     """Count the groups in slices between which the event loop serves others; find the `top` most active groups.
 
     With `ends`, also find the groups that are furthest behind these ends.

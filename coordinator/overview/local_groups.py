@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
-from coordinator.jobs.lag_from_declared_ends import Ends, sum_group_lag
 from coordinator.overview.group_list import (
     UNKNOWN_LAG,
     FirstOf,
@@ -35,6 +34,8 @@ _VALUES: Mapping[SortKey, Callable[[GroupEntry], int | str]] = {
     "rebalances": lambda kept: kept.rebalances,
 }
 """The value of a group in each order, except that by lag."""
+LagOf = Callable[[GroupEntry, Slices], Awaitable[int | None]]
+"""Returns how far a group is behind the ends of its partitions; None if none of them is known."""
 
 
 class LocalGroups:
@@ -45,17 +46,20 @@ class LocalGroups:
         node_id: int,
         manager: GroupMetadataManager,
         failed: Mapping[Partition, str],
-        ends: Callable[[], Awaitable[Ends]],
+        find_lags: Callable[[], Awaitable[LagOf]],
     ) -> None:
-        """`failed` are the partitions that could not be loaded, with the reason; `ends` finds the known ends."""
+        """`failed` are the partitions that could not be loaded, with the reason.
+
+        `find_lags` returns the function for the lags that one page shows.
+        """
         self._node_id = node_id
         self._manager = manager
         self._failed = failed
-        self._ends = ends
+        self._find_lags = find_lags
 
     async def list_groups(self, query: GroupListQuery) -> GroupListPage:
         """Return the page of this node's groups."""
-        ends = await self._ends()
+        lag_of = await self._find_lags()
         slices = Slices(self._manager.clock.nanos)
         first: FirstOf[GroupEntry] = FirstOf(query.limit + 1, query.after, descending=query.descending)
         search, total, states = query.search.lower(), 0, Counter[str]()
@@ -71,8 +75,8 @@ class LocalGroups:
                 state = str(kept.group.state.value)
                 states[state] += 1
                 if not query.state or query.state == state:
-                    first.offer(await self._position(kept, query.sort, ends, slices), kept)
-        rows = [await self._row(kept, ends, slices) for kept in first.in_order()]
+                    first.offer(await _position(kept, query.sort, lag_of, slices), kept)
+        rows = [await self._row(kept, lag_of, slices) for kept in first.in_order()]
         return make_page(rows, query, total=total, states=states, missing=self._missing())
 
     async def answer_question(self, question: bytes) -> bytes:
@@ -80,13 +84,7 @@ class LocalGroups:
         query = msgspec.msgpack.decode(question, type=GroupListQuery)
         return msgspec.msgpack.encode(await self.list_groups(query))
 
-    async def _position(self, kept: GroupEntry, sort: SortKey, ends: Ends, slices: Slices) -> Position:
-        if sort != "lag":
-            return _VALUES[sort](kept), kept.group_id
-        lag = await sum_group_lag(kept, ends, slices)
-        return UNKNOWN_LAG if lag is None else lag, kept.group_id
-
-    async def _row(self, kept: GroupEntry, ends: Ends, slices: Slices) -> GroupRow:
+    async def _row(self, kept: GroupEntry, lag_of: LagOf, slices: Slices) -> GroupRow:
         group = kept.group
         return GroupRow(
             group=kept.group_id,
@@ -95,7 +93,7 @@ class LocalGroups:
             protocol_type=group.protocol_type or "",
             members=group.member_count,
             offsets=kept.offsets.count,
-            lag=await sum_group_lag(kept, ends, slices),
+            lag=await lag_of(kept, slices),
             rebalances=kept.rebalances,
             node=self._node_id,
         )
@@ -103,3 +101,10 @@ class LocalGroups:
     def _missing(self) -> list[UnservedPart]:
         reasons = {**dict.fromkeys(self._manager.loading_partitions, "loading"), **self._failed}
         return list_unserved_parts(self._node_id, reasons)
+
+
+async def _position(kept: GroupEntry, sort: SortKey, lag_of: LagOf, slices: Slices) -> Position:
+    if sort != "lag":
+        return _VALUES[sort](kept), kept.group_id
+    lag = await lag_of(kept, slices)
+    return UNKNOWN_LAG if lag is None else lag, kept.group_id

@@ -106,6 +106,8 @@ class LagBook:
         self._rows_max = rows_max
         self._not_reached: NotReached = {}
         self.newest = Lags()
+        self.by_group: dict[GroupId, int] = {}
+        """The lag of each group with a known one, of the same measurement."""
 
     def measure_in_steps(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
         """Measure all groups at the moment `now_ms` (Unix milliseconds), and yield every OFFSETS_PER_STEP offsets."""
@@ -114,7 +116,12 @@ class LagBook:
             yield from measuring.add(group, offsets)
         before, self._not_reached = self._not_reached, measuring.not_reached
         self.newest = yield from measuring.found()
+        earlier, self.by_group = self.by_group, measuring.by_group
         yield from empty_in_steps(before)
+        while earlier:
+            for _ in range(min(OFFSETS_PER_STEP, len(earlier))):
+                earlier.popitem()
+            yield
 
 
 class _Measuring:
@@ -128,6 +135,7 @@ class _Measuring:
         self._partitions: _Largest[PartitionLag] = _Largest(rows_max)
         self._unknown = 0
         self.not_reached: NotReached = {}
+        self.by_group: dict[GroupId, int] = {}
 
     def add(self, group: GroupId, offsets: Iterable[tuple[str, int, int]]) -> Iterator[None]:
         lag = stable_lag = since_ms = known = 0
@@ -157,6 +165,7 @@ class _Measuring:
             if self._detail == "partition":
                 self._partitions.offer(row)
         if known:
+            self.by_group[group] = lag
             self._groups.offer(GroupLag(lag, stable_lag, since_ms, group))
         for topic, sums in topics.items():
             self._topics.offer(TopicLag(sums[0], sums[1], sums[2], group, topic))

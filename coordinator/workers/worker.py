@@ -21,8 +21,11 @@ from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from coordinator.jobs.committed_offsets import iterate_committed_offsets
+from coordinator.jobs.lag_from_declared_ends import Ends
 from coordinator.node import EndsByTopic, Node, Partitions
+from coordinator.partitions.group_access import GroupEntry
 from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
+from coordinator.runtime.slices import Slices
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
@@ -32,6 +35,7 @@ from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
+from coordinator.workers.ends_of_other_nodes import fetch_ends_of_other_nodes
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_order_handler import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
 
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
+    from coordinator.overview.local_groups import LagOf
 
 EXIT_FAILED: Final = 1
 MISSED_AGAIN_S: Final = 5.0
@@ -145,6 +150,21 @@ class WorkerApp(App):
     def overview(self) -> "Overview":
         """Return what /api/v1 shows: the groups of all workers."""
         return self.all_nodes
+
+    async def find_declared_ends(self) -> Ends:
+        """Return the ends that end groups of all nodes have committed."""
+        ends, leads = dict(await super().find_declared_ends()), self.group_access.leads
+        others = await fetch_ends_of_other_nodes(
+            self.ends, self.topics(), self.settings, leads, self.clock.nanos
+        )
+        return ends | others
+
+    async def find_lags(self) -> "LagOf":
+        """Return the function for the lag of a group; behind a gateway, as of the last measurement."""
+        return self._last_lag if self.settings.is_gateway else await super().find_lags()
+
+    async def _last_lag(self, kept: GroupEntry, _slices: Slices) -> int | None:
+        return self.lag.by_group.get(kept.group_id)
 
     @property
     def _knows_lag(self) -> bool:

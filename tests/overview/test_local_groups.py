@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.jobs.lag_from_declared_ends import Ends
+from coordinator.jobs.lag_from_declared_ends import sum_group_lag
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, GroupRow, UnservedPart
-from coordinator.overview.local_groups import LocalGroups
+from coordinator.overview.local_groups import LagOf, LocalGroups
 from coordinator.runtime.slices import SLICE_NS
 from protocol.newtypes import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
@@ -23,8 +23,8 @@ def listing(cluster: Cluster, ends: dict[str, dict[int, int]] | None = None) -> 
         for topic, partitions in (ends or {}).items()
     }
 
-    async def found() -> Ends:
-        return known
+    async def found() -> LagOf:
+        return lambda kept, slices: sum_group_lag(kept, known, slices)
 
     return LocalGroups(7, cluster.manager, {Partition(9): "damaged"}, found)
 

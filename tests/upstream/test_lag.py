@@ -110,14 +110,27 @@ def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
     book = LagBook("group")
     for freed in (0, parts, parts):
         steps = sum(1 for _ in book.measure_in_steps([(G, offsets)], ends, 1_000))
-        assert steps == parts + SORTED + freed
+        assert steps == parts + SORTED + freed + bool(freed)
     assert sum(1 for _ in empty_in_steps(ends)) == parts
     assert not ends
 
 
+def test_the_lags_of_the_last_measurement_are_freed_in_steps() -> None:
+    groups = [(GroupId(f"g{number}"), [("t", 0, 1)]) for number in range(3 * OFFSETS_PER_STEP)]
+    book = LagBook("group")
+    assert sum(1 for _ in book.measure_in_steps(groups, {}, 1_000)) == len(groups) + SORTED
+    assert not book.by_group
+    ends = {"t": {0: PartitionEnd(1, 1)}}
+    for freed in (0, 3):
+        assert sum(1 for _ in book.measure_in_steps(groups, ends, 1_000)) == len(groups) + SORTED + freed
+        assert book.by_group == dict.fromkeys((group for group, _ in groups), 0)
+
+
 def test_only_the_largest_rows_are_kept() -> None:
     groups = {GroupId(f"g{number}"): {("t", 0): 10 - number} for number in range(5)}
-    lags = measure(LagBook("partition", rows_max=2), groups, ENDS)
+    book = LagBook("partition", rows_max=2)
+    lags = measure(book, groups, ENDS)
+    assert len(book.by_group) == 5, "the lag of each group is known"
     assert [row.group for row in lags.groups] == ["g4", "g3"]
     assert [row.group for row in lags.partitions] == ["g4", "g3"]
     assert lags.left_out == 9

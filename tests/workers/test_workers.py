@@ -205,9 +205,10 @@ def test_what_clients_are_told_is_the_same_from_every_node(make_nodes: MakeNodes
 def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -> None:
     nodes = make_nodes(3, worker_timeout_ms=60_000)
     groups = sorted(group_in(partition) for partition in range(PARTITIONS))
-    raw.create_topic(nodes.address(1), TOPIC, 1)
+    raw.create_topic(nodes.address(1), TOPIC, 1, configs={END_GROUP: groups[0]})
     for partition in range(PARTITIONS):
-        raw.commit_offsets(nodes.address(nodes.leader(partition)), group_in(partition), TOPIC, {0: 5})
+        group, offset = group_in(partition), 9 if group_in(partition) == groups[0] else 5
+        raw.commit_offsets(nodes.address(nodes.leader(partition)), group, TOPIC, {0: offset})
     for node in (1, 2, 3):
         pages = [nodes.groups(node, limit="4")]
         while pages[-1]["next"] is not None:
@@ -215,6 +216,8 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
         shown = [row for page in pages for row in page["groups"]]
         assert [row["group"] for row in shown] == groups
         assert {row["node"] for row in shown} == {1, 2, 3}
+        lags = [row["lag"] for row in shown]
+        assert lags == [0] + [4] * (PARTITIONS - 1), "the end is that of the first group, at whichever node"
         assert [(page["total"], page["missing"]) for page in pages] == [(PARTITIONS, [])] * len(pages)
 
     theirs = {group_in(p) for p in range(PARTITIONS) if nodes.leader(p) == 2}

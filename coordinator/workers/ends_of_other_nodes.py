@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fetches the ends that groups of other nodes declare, for the lag in metrics and lists, which need not be exact."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.topic_configs import end_offsets_group_id
+from coordinator.config import Settings
+from coordinator.node import CommittedEndOffset, CommittedOffsetSource, EndsByTopic, Partitions
+from coordinator.runtime.slices import Nanos, Slices
+from coordinator.workers.worker_lag_watch import PARTITIONS_PER_QUESTION
+from protocol.newtypes import GroupId
+
+ANSWER_WITHIN_S: Final = 1.0
+"""The seconds for all answers; the ends that have not come by then are unknown."""
+
+
+async def fetch_ends_of_other_nodes(
+    source: CommittedOffsetSource,
+    topics: Collection[Topic],
+    settings: Settings,
+    leads: Callable[[GroupId], bool],
+    nanos: Nanos,
+) -> dict[str, dict[int, CommittedEndOffset]]:
+    """Return the known ends of all topics whose end groups this node does not lead."""
+    elsewhere: dict[GroupId, list[Topic]] = {}
+    slices = Slices(nanos)
+    for topic in topics:
+        group_id = end_offsets_group_id(topic, settings)
+        if group_id and not leads(group_id):
+            elsewhere.setdefault(group_id, []).append(topic)
+        if slices.is_over:
+            await slices.yield_to_event_loop()
+    ends: dict[str, dict[int, CommittedEndOffset]] = {}
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            for group_id, named in elsewhere.items():
+                for piece in _pieces(named):
+                    for topic_name, known in (await _ask(source, group_id, piece) or {}).items():
+                        ends.setdefault(topic_name, {}).update(known)
+    return ends
+
+
+def _pieces(topics: Collection[Topic]) -> Iterator[dict[str, list[int]]]:
+    """Yield all partitions of the topics in pieces for one request each."""
+    every = ((topic.name, partition) for topic in topics for partition in range(topic.partitions))
+    while rows := list(islice(every, PARTITIONS_PER_QUESTION)):
+        piece: dict[str, list[int]] = {}
+        for name, partition in rows:
+            piece.setdefault(name, []).append(partition)
+        yield piece
+
+
+async def _ask(source: CommittedOffsetSource, group_id: GroupId, wanted: Partitions) -> EndsByTopic | None:
+    answer: asyncio.Future[EndsByTopic | None] = asyncio.get_running_loop().create_future()
+
+    def done(ends: EndsByTopic | None) -> None:
+        if not answer.done():  # after the time for answers it is cancelled
+            answer.set_result(ends)
+
+    source.request_committed_offsets(group_id, wanted, done)
+    return await answer
