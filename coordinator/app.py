@@ -30,6 +30,7 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.topology.leaders_file import start_single_node_leadership
 from coordinator.topology.view import Broker, ClusterTopology, Leader, View
+from coordinator.version import __version__
 from protocol.apis import ApiVersionRange
 from protocol.errors import ErrorCode
 from protocol.newtypes import LeaderEpoch, Partition
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from coordinator.admin.admin_server import AdminServer
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
-    from coordinator.overview.local_groups import LagOf, LocalGroups
+    from coordinator.overview.local_groups import LagOf
+    from coordinator.overview.local_overview import LocalOverview
+    from coordinator.overview.status import NodeStatus
 
 log = get_logger("node")
 
@@ -269,15 +272,30 @@ class App(NodeComponents):
         return url
 
     def overview(self) -> "Overview":
-        """Return what /api/v1 shows: the groups of this node."""
-        return self.local_groups()
+        """Return what /api/v1 shows: the groups and the status of this node."""
+        return self.local_overview()
 
-    def local_groups(self) -> "LocalGroups":
-        """Return the groups of this node as /api/v1 shows them."""
+    def local_overview(self) -> "LocalOverview":
+        """Return the view of this node."""
         from coordinator.overview.local_groups import LocalGroups
+        from coordinator.overview.local_overview import LocalOverview
 
         failed = self.leadership.failed_partitions
-        return LocalGroups(self.settings.node_id, self.manager, failed, self.find_lags)
+        groups = LocalGroups(self.settings.node_id, self.manager, failed, self.find_lags)
+        return LocalOverview(groups, self._status)
+
+    def _status(self) -> "NodeStatus":
+        from coordinator.overview.status import make_node_status
+
+        groups = sum(len(shard.groups) for shard in self.manager.owned_partitions.values())
+        return make_node_status(
+            self.settings.node_id,
+            __version__,
+            self.cluster_id,
+            self.readiness(),
+            groups,
+            self.disk_jobs.space,
+        )
 
     async def find_lags(self) -> "LagOf":
         """Return the function for the lag of a group."""

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from coordinator.admin.shared_work import SharedWork
 from coordinator.overview.group_list import ORDERS, GroupListPage, GroupListQuery, parse_position
+from coordinator.overview.status import ServiceStatus
 
 T = TypeVar("T")
 
@@ -24,6 +25,9 @@ class Overview(Protocol):
     async def list_groups(self, query: GroupListQuery) -> GroupListPage:
         """Return a page of the list of groups."""
 
+    async def get_status(self) -> ServiceStatus:
+        """Return the status of all nodes."""
+
 
 class OverviewRoutes:
     """The handlers of the addresses."""
@@ -31,15 +35,24 @@ class OverviewRoutes:
     def __init__(self, overview: Overview) -> None:
         self._overview = overview
         self._pages: SharedWork[GroupListQuery, bytes] = SharedWork("page of groups")
+        self._statuses: SharedWork[None, bytes] = SharedWork("status of all nodes")
 
     def add_to(self, router: web.UrlDispatcher) -> None:
         """Add the addresses to a server."""
         router.add_get("/api/v1/groups", self._groups)
+        router.add_get("/api/v1/status", self._status)
 
     async def _groups(self, request: web.Request) -> web.Response:
         query = parse_group_list_query(request.query)
         body = await self._pages.get(query, partial(self._page, query))
         return web.Response(body=body, content_type="application/json")
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        body = await self._statuses.get(None, self._encoded_status)
+        return web.Response(body=body, content_type="application/json")
+
+    async def _encoded_status(self) -> bytes:
+        return msgspec.json.encode(await self._overview.get_status())
 
     async def _page(self, query: GroupListQuery) -> bytes:
         return msgspec.json.encode(await self._overview.list_groups(query))

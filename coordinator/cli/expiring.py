@@ -10,13 +10,13 @@ import typer
 
 from coordinator.cli.data_dir import load_serve_settings, require_directory
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
+from coordinator.cli.node_http import DEFAULT_NODE, fetch_json
 from coordinator.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from coordinator.jobs.expiry_preview import ExpiryPreview
 
 UNITS_MS: Final = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-DEFAULT_NODE: Final = "127.0.0.1:9308"
 _DURATION: Final = re.compile(r"(\d{1,9})([smhdw])")
 
 
@@ -43,14 +43,17 @@ def expiring(
     """
     with exit_on_errors():
         from coordinator.cli import render
-        from coordinator.jobs.expiry_preview import merge_into_first_preview
+        from coordinator.jobs.expiry_preview import ExpiryPreview, merge_into_first_preview
 
         within_ms = _milliseconds(within)
         if data_dir is not None:
             found = _read(data_dir, within_ms)
         else:
             found = merge_into_first_preview(
-                [_ask(each, within_ms, timeout) for each in node or [DEFAULT_NODE]]
+                [
+                    fetch_json(each, f"/groups/expiring?within_ms={within_ms}", ExpiryPreview, timeout)
+                    for each in node or [DEFAULT_NODE]
+                ]
             )
         if json:
             render.print_json([found])
@@ -63,33 +66,6 @@ def _milliseconds(text: str) -> int:
     if match is None:
         raise CommandError(f"--within {text}: expected a number with s, m, h, d or w, such as 7d", EXIT_USAGE)
     return int(match[1]) * UNITS_MS[match[2]]
-
-
-def _ask(node: str, within_ms: int, timeout_s: float) -> "ExpiryPreview":
-    import http.client
-
-    import msgspec
-
-    from coordinator.config.values import Address
-    from coordinator.jobs.expiry_preview import ExpiryPreview
-
-    try:
-        address = Address.parse(node)
-    except ValueError:
-        raise CommandError(f"--node {node}: expected HOST:PORT", EXIT_USAGE) from None
-    connection = http.client.HTTPConnection(address.host, address.port, timeout=timeout_s)
-    try:
-        connection.request("GET", f"/groups/expiring?within_ms={within_ms}")
-        answer = connection.getresponse()
-        body = answer.read()
-        if answer.status != 200:
-            raise CommandError(f"{node}: {answer.status} {body.decode('utf-8', 'replace').strip()}")
-        return msgspec.json.decode(body, type=ExpiryPreview)
-    except (OSError, http.client.HTTPException, msgspec.DecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise CommandError(f"{node}: no response from a node's metrics.listen: {reason}") from error
-    finally:
-        connection.close()
 
 
 def _read(data_dir: str, within_ms: int) -> "ExpiryPreview":

@@ -13,6 +13,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "groupkeeper serve --data-dir data",
         "groupkeeper serve --config groupkeeper.toml --set log.level=debug",
     ),
+    "status": ("groupkeeper status", "groupkeeper status --node 10.0.0.5:9308 --watch 5"),
     "settings": ("groupkeeper settings > groupkeeper.toml",),
     "metrics": ("groupkeeper metrics > metrics.md",),
     "import": (

@@ -14,6 +14,7 @@ from coordinator.cli.help import add_examples
 from coordinator.cli.import_broker import import_broker
 from coordinator.cli.moving.commands import adopt, give_back
 from coordinator.cli.serve import serve
+from coordinator.cli.status import status
 from coordinator.cli.topics.app import app as topics
 from coordinator.cli.usage_errors import exit_on_usage_errors
 from coordinator.version import __version__, is_compiled
@@ -48,6 +49,7 @@ app.command()(serve)
 app.command("import")(import_broker)
 app.command()(adopt)
 app.command("give-back")(give_back)
+app.command()(status)
 app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
 app.add_typer(groups, name="groups")
 app.add_typer(topics, name="topics")

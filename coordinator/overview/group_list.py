@@ -37,7 +37,7 @@ UNKNOWN_LAG: Final = -1
 """The value of a group without a known lag in the order by lag."""
 
 
-class GroupListQuery(msgspec.Struct, frozen=True):
+class GroupListQuery(msgspec.Struct, frozen=True, tag=True):
     """The groups of one page: `search` is a part of the group id, in any case; `after` is the last row before it.
 
     Raises ValueError for a limit or a search that cannot be.

@@ -7,8 +7,6 @@ The page shows what is in memory: an offset may be shown some milliseconds befor
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
-import msgspec
-
 from coordinator.overview.group_list import (
     UNKNOWN_LAG,
     FirstOf,
@@ -78,11 +76,6 @@ class LocalGroups:
                     first.offer(await _position(kept, query.sort, lag_of, slices), kept)
         rows = [await self._row(kept, lag_of, slices) for kept in first.in_order()]
         return make_page(rows, query, total=total, states=states, missing=self._missing())
-
-    async def answer_question(self, question: bytes) -> bytes:
-        """Return the answer to a question of another process, which merges the answers of all nodes."""
-        query = msgspec.msgpack.decode(question, type=GroupListQuery)
-        return msgspec.msgpack.encode(await self.list_groups(query))
 
     async def _row(self, kept: GroupEntry, lag_of: LagOf, slices: Slices) -> GroupRow:
         group = kept.group

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, UnservedPart, merge_pages
+from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
 from coordinator.workers import messages
 from coordinator.workers.question_relay import ANSWER_WITHIN_S
 
@@ -30,6 +31,12 @@ class AllNodesOverview:
         answers, missing = await self._ask(msgspec.msgpack.encode(query))
         pages = [msgspec.msgpack.decode(answer, type=GroupListPage) for answer in answers]
         return merge_pages([*pages, GroupListPage([], None, 0, {}, missing)], query)
+
+    async def get_status(self) -> ServiceStatus:
+        """Return the status of all nodes. Raises TimeoutError if the supervisor does not answer."""
+        answers, missing = await self._ask(msgspec.msgpack.encode(StatusQuery()))
+        nodes = [msgspec.msgpack.decode(answer, type=NodeStatus) for answer in answers]
+        return merge_statuses(nodes, missing)
 
     async def _ask(self, question: bytes) -> tuple[list[bytes], list[UnservedPart]]:
         self._next += 1

@@ -373,7 +373,7 @@ class Worker:
                 app.all_nodes.receive(message)
 
     async def _answer(self, app: WorkerApp, asked: messages.NodeQuestion) -> None:
-        answer = await app.local_groups().answer_question(asked.question)
+        answer = await app.local_overview().answer_question(asked.question)
         self.channel.send(messages.NodeAnswer(asked.number, answer))
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:

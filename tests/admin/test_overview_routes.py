@@ -103,6 +103,14 @@ async def test_every_field_is_documented(running: Running) -> None:
         assert f"`{name}`" in DOCUMENTED, name
 
 
+async def test_every_field_of_the_status_is_documented(running: Running) -> None:
+    status, found = await get(running, "/api/v1/status")
+    assert status == HTTPStatus.OK
+    assert (found["ready"], found["complete"], found["problems"], found["missing"]) == (True, True, [], [])
+    for name in (*found, *found["nodes"][0]):
+        assert f"`{name}`" in DOCUMENTED, name
+
+
 async def test_the_documented_command_asks_for_groups(running: Running) -> None:
     ((path, query),) = re.findall(r'curl "http://127.0.0.1:9308(/[^?]+)\?([^"]+)"', DOCUMENTED)
     status, page = await get(running, path, **dict(parse_qsl(query)))

@@ -214,6 +214,14 @@ def test_each_process_shows_all_groups_over_http(front: Fronting, cluster: Kafka
     assert [row["group"] for row in pages[0]["groups"]] == groups
     assert len({row["node"] for row in pages[0]["groups"]}) == 2
     assert pages[0]["missing"] == []
+    for process in range(4):
+        shown = groupkeeper("status", "--node", f"127.0.0.1:{front.metrics_port + process}")
+        assert (shown.returncode, shown.stderr) == (0, "")
+        rows = [line.split() for line in shown.stdout.splitlines()]
+        assert ["GATEWAYS", "2", "of", "2"] in rows
+        assert [row[2:] for row in rows if row[:1] == ["CLUSTER"] and row[1] != "ID"] == [
+            ["1", "of", "1", "brokers"]
+        ]
 
 
 def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:

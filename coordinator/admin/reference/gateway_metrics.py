@@ -20,8 +20,8 @@ GROUP_LAG: Final = GaugeHelp(
     BY_GROUP,
     since=MEASURED,
     more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`. A node "
-    "without a cluster shows it, with `metrics.groups.top = N`, for the N groups with the largest lag; it counts only "
-    "partitions whose end group is led by the same node ([offsets.md](offsets.md)).",
+    "without a cluster shows it, with `metrics.groups.top = N`, for the N groups with the largest lag, in the "
+    "partitions of topics with an end group ([offsets.md](offsets.md)).",
     elsewhere="kafka_exporter and kminion, by topic",
 )
 GROUP_STABLE_LAG: Final = GaugeHelp(
