@@ -38,7 +38,7 @@ UNKNOWN_LAG: Final = -1
 
 
 class GroupListQuery(msgspec.Struct, frozen=True, tag=True):
-    """The groups of one page: `search` is a part of the group id, in any case; `after` is the last row before it.
+    """Selects the groups of one page: those with `search` in their id, in any case, after the position `after`.
 
     Raises ValueError for a limit or a search that cannot be.
     """
@@ -50,7 +50,7 @@ class GroupListQuery(msgspec.Struct, frozen=True, tag=True):
     limit: int = 50
     after: Position | None = None
     characters_max: int = PAGE_CHARACTERS_MAX
-    """The characters of names after which a page has no further row; not set over HTTP."""
+    """A page ends once the names on it have this many characters; no HTTP parameter sets this."""
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
@@ -78,7 +78,7 @@ class GroupRow(msgspec.Struct, frozen=True):
 
 
 class UnservedPart(msgspec.Struct, frozen=True):
-    """Groups that are missing: those of some partitions of a node, or of a node that does not answer (none named)."""
+    """The groups that an answer lacks: those of these partitions or, if none is named, all groups of the node."""
 
     node: int
     partitions: list[int]
@@ -86,7 +86,7 @@ class UnservedPart(msgspec.Struct, frozen=True):
 
 
 def list_unserved_parts(node: int, reasons: Mapping[Partition, str]) -> list[UnservedPart]:
-    """Return the parts of a node with these unserved partitions, at most PARTS_MAX and one for the rest."""
+    """Return the unserved partitions of a node, grouped by reason; after PARTS_MAX reasons the rest is one part."""
     found: dict[str, list[int]] = {}
     for partition, reason in sorted(reasons.items()):
         key = reason if reason in found or len(found) < PARTS_MAX else "of various reasons: see /ready"
@@ -132,7 +132,7 @@ def is_before(one: Position, other: Position, *, descending: bool) -> bool:
 
 
 class FirstOf(Generic[T]):
-    """The first things behind a position, of those that are offered in any order, with few comparisons each."""
+    """Collects the first things after a position; they may be offered in any order."""
 
     def __init__(self, count: int, after: Position | None, *, descending: bool) -> None:
         """Keep the first `count`."""
@@ -179,7 +179,7 @@ def make_page(
 ) -> GroupListPage:
     """Return the page of these rows, which are in order; rows that it has no room for show that there is a next page.
 
-    A page has at least one row, and none more once it has `characters_max` characters: clients choose their names.
+    A page with `characters_max` characters gets no further row, because clients choose how long names are.
     """
     shown: list[GroupRow] = []
     characters, has_next = 0, has_more
@@ -196,21 +196,21 @@ def make_page(
 def merge_pages(pages: Iterable[GroupListPage], query: GroupListQuery) -> GroupListPage:
     """Return the page of all nodes from the pages that each of them made for the same query.
 
-    It ends where the first of the pages does that is not the last of its node: only up to there all rows are known.
+    The merged page ends where the earliest unfinished page ends, because rows after that may be missing.
     """
     pages = list(pages)
     first: FirstOf[GroupRow] = FirstOf(query.limit + 1, query.after, descending=query.descending)
-    ends: FirstOf[Position] = FirstOf(1, None, descending=query.descending)
+    ends: list[Position] = []
     states: Counter[str] = Counter()
     for page in pages:
         states.update(page.states)
         for row in page.groups:
             first.offer(position_of(row, query.sort), row)
         if page.next is not None:
-            end = position_of(page.groups[-1], query.sort)
-            ends.offer(end, end)
+            ends.append(position_of(page.groups[-1], query.sort))
     rows = first.in_order()
-    for end in ends.in_order():
+    if ends:
+        end = max(ends) if query.descending else min(ends)
         rows = [
             row
             for row in rows

@@ -2,9 +2,8 @@
 """Fetches the ends that groups of other nodes declare, for the lag in metrics and lists, which need not be exact."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
-from itertools import islice
 from typing import Final
 
 from coordinator.catalogue.topic import Topic
@@ -12,7 +11,7 @@ from coordinator.catalogue.topic_configs import end_offsets_group_id
 from coordinator.config import Settings
 from coordinator.node import CommittedEndOffset, CommittedOffsetSource, EndsByTopic, Partitions
 from coordinator.runtime.slices import Nanos, Slices
-from coordinator.workers.worker_lag_watch import PARTITIONS_PER_QUESTION
+from coordinator.workers.worker_lag_watch import split_into_questions
 from protocol.newtypes import GroupId
 
 ANSWER_WITHIN_S: Final = 1.0
@@ -27,32 +26,22 @@ async def fetch_ends_of_other_nodes(
     nanos: Nanos,
 ) -> dict[str, dict[int, CommittedEndOffset]]:
     """Return the known ends of all topics whose end groups this node does not lead."""
-    elsewhere: dict[GroupId, list[Topic]] = {}
+    elsewhere: dict[GroupId, dict[str, Collection[int]]] = {}
     slices = Slices(nanos)
     for topic in topics:
         group_id = end_offsets_group_id(topic, settings)
         if group_id and not leads(group_id):
-            elsewhere.setdefault(group_id, []).append(topic)
+            elsewhere.setdefault(group_id, {})[topic.name] = range(topic.partitions)
         if slices.is_over:
             await slices.yield_to_event_loop()
     ends: dict[str, dict[int, CommittedEndOffset]] = {}
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWER_WITHIN_S):
             for group_id, named in elsewhere.items():
-                for piece in _pieces(named):
+                for piece in split_into_questions(named):
                     for topic_name, known in (await _ask(source, group_id, piece) or {}).items():
                         ends.setdefault(topic_name, {}).update(known)
     return ends
-
-
-def _pieces(topics: Collection[Topic]) -> Iterator[dict[str, list[int]]]:
-    """Yield all partitions of the topics in pieces for one request each."""
-    every = ((topic.name, partition) for topic in topics for partition in range(topic.partitions))
-    while rows := list(islice(every, PARTITIONS_PER_QUESTION)):
-        piece: dict[str, list[int]] = {}
-        for name, partition in rows:
-            piece.setdefault(name, []).append(partition)
-        yield piece
 
 
 async def _ask(source: CommittedOffsetSource, group_id: GroupId, wanted: Partitions) -> EndsByTopic | None:

@@ -102,7 +102,7 @@ def partition_states(supervisor: "Supervisor") -> list[PartitionState]:
 def _partition_state(supervisor: "Supervisor", partition: Partition) -> PartitionState:
     place = supervisor.assignment.places[partition]
     if place.failed:
-        reason = str(supervisor.shared.failed.get(partition, "its journal is damaged"))
+        reason = supervisor.describe_failure(partition)
         return PartitionState(partition, NO_NODE, place.epoch, "failed", reason)
     if not place.leads or place.owner is None:
         return PartitionState(partition, NO_NODE, place.epoch, "moving")

@@ -364,13 +364,17 @@ class Supervisor:
     def _ask_all_nodes(self, asked: messages.AskAllNodes, reply: Reply) -> None:
         nodes = {node: node in self.serving for node in self.nodes if node not in self.ended}
         unled = {
-            Partition(partition): "it has no leader"
-            if not place.failed
-            else "it is damaged, or cannot be read"
+            Partition(partition): self.describe_failure(Partition(partition))
+            if place.failed
+            else "it is moving"
             for partition, place in enumerate(self.assignment.places)
             if place.failed or not place.leads or place.owner is None
         }
         self.questions.ask(asked, reply, nodes, list_unserved_parts(NO_NODE, unled))
+
+    def describe_failure(self, partition: Partition) -> str:
+        """Return why a failed partition cannot be served."""
+        return str(self.shared.failed.get(partition, "its journal is damaged"))
 
     async def _send_cluster_ends(
         self, upstream: "UpstreamSync", node: int, asked: messages.UpstreamEndOffsetsQuery

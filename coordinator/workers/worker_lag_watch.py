@@ -3,7 +3,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from itertools import islice
 from typing import Final
 
@@ -45,7 +45,7 @@ class ConsumerLagWatch:
     async def measure_once(self) -> None:
         """Measure the lag once; the last measurement stays if the cluster cannot be asked."""
         ends: dict[str, dict[int, PartitionEnd]] = {}
-        for piece in _pieces(await self._wanted()):
+        for piece in split_into_questions(await self._wanted()):
             answer = await self._ask(piece)
             if answer is None:
                 return
@@ -77,7 +77,7 @@ class ConsumerLagWatch:
             )
             return None
 
-    async def _wanted(self) -> dict[str, set[int]]:
+    async def _wanted(self) -> MutableMapping[str, Collection[int]]:
         """Return all partitions in which a group of this worker has committed offsets."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         slices = Slices(self._clock.nanos)
@@ -86,14 +86,17 @@ class ConsumerLagWatch:
                 wanted[topic].add(partition)
                 if number % OFFSETS_PER_STEP == 0 and slices.is_over:
                     await slices.yield_to_event_loop()
-        return wanted
+        return dict(wanted)
 
 
 def _typed(ends: Mapping[str, Mapping[int, tuple[int, int]]]) -> Ends:
     return {topic: {part: PartitionEnd(*end) for part, end in each.items()} for topic, each in ends.items()}
 
 
-def _pieces(wanted: dict[str, set[int]]) -> Iterator[dict[str, tuple[int, ...]]]:
+def split_into_questions(
+    wanted: MutableMapping[str, Collection[int]],
+) -> Iterator[dict[str, tuple[int, ...]]]:
+    """Yield the wanted partitions by topic, PARTITIONS_PER_QUESTION at once; `wanted` is empty afterwards."""
     piece: dict[str, tuple[int, ...]] = {}
     size = 0
     while wanted:
