@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cause and the times of a rebalance: soft state, only for metrics and the node's log lines."""
+"""The cause and the times of a rebalance: soft state, only for metrics, the node's log lines and the overview."""
 
 import enum
 
@@ -29,12 +29,17 @@ class RebalanceTimings:
 
     __slots__ = (
         "_joined_ms",
+        "_last_awaited",
         "_last_gap_ms",
+        "_longest_gap_ms",
         "began_ms",
         "cause",
         "ended_ms",
         "formed_ms",
+        "leader_id",
+        "slowest_host",
         "slowest_join_ms",
+        "slowest_member_id",
     )
 
     def __init__(self, cause: RebalanceCause, began_ms: int) -> None:
@@ -45,23 +50,41 @@ class RebalanceTimings:
         self.ended_ms = began_ms
         self.slowest_join_ms = 0
         """The time by which the last member to rejoin, or one that did not, was later than all others."""
+        self.slowest_member_id = ""
+        """The member, or the id given out to one, that the group waited for longest; empty if it did not wait."""
+        self.slowest_host = ""
+        """The host of that member; empty if it is not known."""
+        self.leader_id = ""
+        """The member that makes the assignment; empty before a generation is formed."""
         self._joined_ms = began_ms
         self._last_gap_ms = 0
+        self._longest_gap_ms = 0
+        self._last_awaited = ("", "")
 
-    def note_rejoined(self, now_ms: int) -> None:
+    def note_rejoined(self, now_ms: int, member_id: str, host: str) -> None:
         """Note that a member has rejoined."""
         self._last_gap_ms = now_ms - self._joined_ms
         self._joined_ms = now_ms
+        self.note_awaited(member_id, host)
+
+    def note_awaited(self, member_id: str, host: str) -> None:
+        """Note that the group need not wait any longer for a member: it has rejoined, has gone, or is left out."""
+        self._last_awaited = (member_id, host)
 
     def restart_join_times(self, now_ms: int) -> None:
         """Note that all members have to rejoin once more before the rebalance has ended."""
         self._joined_ms = now_ms
         self._last_gap_ms = 0
 
-    def note_formed(self, now_ms: int, *, waited: bool = True) -> None:
+    def note_formed(self, now_ms: int, leader_id: str, *, waited: bool = True) -> None:
         """Note that the generation is formed; `waited` is False after the initial delay, or if no member is left."""
         if waited:
-            self.slowest_join_ms += now_ms - self._joined_ms or self._last_gap_ms
+            gap_ms = now_ms - self._joined_ms or self._last_gap_ms
+            self.slowest_join_ms += gap_ms
+            if gap_ms > self._longest_gap_ms:
+                self._longest_gap_ms = gap_ms
+                self.slowest_member_id, self.slowest_host = self._last_awaited
+        self.leader_id = leader_id
         self.formed_ms = now_ms
 
     def note_rebalance_ended(self, now_ms: int) -> None:

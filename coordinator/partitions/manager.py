@@ -8,6 +8,7 @@ from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
+from coordinator.groups.rebalance_timings import RebalanceTimings
 from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
@@ -17,6 +18,7 @@ from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import DeadlineScheduler
 from coordinator.telemetry.logs import get_logger, suppress_if_flooded
+from coordinator.telemetry.recent_rebalances import RecentRebalances, describe_ended_rebalance
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
@@ -75,6 +77,7 @@ class GroupMetadataManager:
         """The partitions that this node leads but could not load; without their groups."""
         self.deleted = DeletedTopics(self.carry_out_outcome, stats)
         self.unloading = PartitionUnloader(timers, clock, deliver)
+        self.recent_rebalances = RecentRebalances()
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # not looked up for each event of a group
@@ -219,7 +222,18 @@ class GroupMetadataManager:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
         if outcome.ended_rebalance is not None:
-            self.stats.count_finished_rebalance(outcome.ended_rebalance)
+            self._record_ended_rebalance(kept, outcome.ended_rebalance)
+
+    def _record_ended_rebalance(self, kept: GroupEntry, timings: RebalanceTimings) -> None:
+        self.stats.count_finished_rebalance(timings)
+        group = kept.group
+        ended = describe_ended_rebalance(
+            timings,
+            generation=group.generation_id,
+            members=group.member_count,
+            now_ms=self.clock.wall_ms(),
+        )
+        self.recent_rebalances.add(kept.group_id, ended)
 
     def append_and_apply_commits(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.

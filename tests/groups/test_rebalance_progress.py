@@ -3,9 +3,18 @@
 
 from typing import NamedTuple
 
+import pytest
+
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.rebalance_timings import RebalanceCause
-from tests.groups.harness import Cluster
+from coordinator.telemetry.recent_rebalances import (
+    CHARACTERS_PER_REBALANCE,
+    REBALANCES_PER_GROUP,
+    EndedRebalance,
+    RecentRebalances,
+)
+from protocol.newtypes import GroupId
+from tests.groups.harness import WALL_START_MS, Cluster
 from tests.support.log_lines import captured
 
 JOINED = RebalanceCause.MEMBER_JOINED
@@ -97,3 +106,126 @@ def test_an_empty_group_has_no_rebalance_under_way() -> None:
     cluster.leave(only)
     assert cluster.group().rebalance is None
     assert counted(cluster, LEFT) == Counted(1, 0, 0, 0)
+
+
+# --- the last rebalances of a group ---
+
+SLOW = {"session_ms": 600_000, "rebalance_ms": 60_000}
+
+
+def last_rebalance(cluster: Cluster) -> EndedRebalance:
+    return cluster.manager.recent_rebalances.of_group(GroupId("g"))[0]
+
+
+def slowest(cluster: Cluster) -> tuple[str, int]:
+    """End the rebalance, and return its slowest member and how long the group waited for it."""
+    group = cluster.group()
+    assert group.state is GroupState.COMPLETING_REBALANCE
+    cluster.sync(group.leader_id or "", group.generation_id, {})
+    ended = last_rebalance(cluster)
+    return ended.slowest_member, ended.slowest_member_ms
+
+
+def test_a_rebalance_is_kept_with_its_times_and_its_slowest_member() -> None:
+    cluster = Cluster()
+    leader, second = cluster.stable_group(2, **SLOW)
+    began_ms = cluster.clock.wall_ms()
+    cluster.member(**SLOW)
+    cluster.advance(1_000)
+    cluster.join(leader, **SLOW)
+    cluster.advance(30_000)
+    cluster.join(second, **SLOW)
+    generation = cluster.group().generation_id
+    cluster.advance(500)
+    cluster.sync(leader, generation, {})
+    assert began_ms >= WALL_START_MS
+    assert last_rebalance(cluster) == EndedRebalance(
+        began_ms=began_ms,
+        duration_ms=31_500,
+        cause="member_joined",
+        generation=generation,
+        members=3,
+        slowest_member=second,
+        slowest_member_host="/127.0.0.1",
+        slowest_member_ms=30_000,
+        leader=leader,
+        assignment_ms=500,
+    )
+
+
+def test_a_group_without_members_has_no_slowest_one_and_no_leader() -> None:
+    cluster = Cluster()
+    (only,) = cluster.stable_group(1)
+    cluster.leave(only)
+    ended = last_rebalance(cluster)
+    assert (ended.cause, ended.members, ended.slowest_member, ended.leader) == ("member_left", 0, "", "")
+
+
+def test_a_member_that_never_rejoined_is_the_slowest() -> None:
+    cluster = Cluster()
+    leader, second, third = cluster.stable_group(3, session_ms=600_000)
+    cluster.leave(second)
+    cluster.join(leader)
+    cluster.advance(30_000)
+    assert slowest(cluster) == (third, 30_000)
+
+
+def test_a_member_whose_session_ended_is_the_slowest() -> None:
+    cluster = Cluster()
+    leader, second = cluster.stable_group(2)
+    cluster.member()
+    cluster.join(leader)
+    cluster.advance(10_000)
+    assert slowest(cluster) == (second, 10_000)
+
+
+def test_a_static_member_that_did_not_rejoin_is_the_slowest_and_stays() -> None:
+    cluster = Cluster()
+    leader = cluster.join(instance="a", **SLOW).response.member_id
+    cluster.sync(leader, 1, {})
+    cluster.member(**SLOW)
+    cluster.advance(60_000)
+    assert leader in cluster.group().members
+    assert slowest(cluster) == (leader, 60_000)
+
+
+def test_an_id_that_was_given_out_and_never_used_is_the_slowest() -> None:
+    cluster = Cluster()
+    leader, second = cluster.stable_group(2, **SLOW)
+    given_out = cluster.join(session_ms=20_000).response.member_id
+    cluster.join(leader, protocols=(("range", b"changed"),), **SLOW)
+    cluster.advance(1_000)
+    cluster.join(second, **SLOW)
+    cluster.advance(19_000)
+    assert slowest(cluster) == (given_out, 19_000)
+
+
+def ended(cause: str = "member_left", leader: str = "") -> EndedRebalance:
+    return EndedRebalance(0, 0, cause, 1, 1, "", "", 0, leader, 0)
+
+
+def test_each_group_keeps_its_last_rebalances_the_newest_first() -> None:
+    recent = RecentRebalances()
+    for number in range(REBALANCES_PER_GROUP + 3):
+        recent.add(GroupId("busy"), ended(str(number)))
+    recent.add(GroupId("calm"), ended("other"))
+    causes = [each.cause for each in recent.of_group(GroupId("busy"))]
+    assert causes == [str(number) for number in range(REBALANCES_PER_GROUP + 2, 2, -1)]
+    assert recent.of_group(GroupId("calm")) == [ended("other")]
+    assert recent.of_group(GroupId("unknown")) == []
+
+
+def test_the_groups_that_have_not_rebalanced_for_longest_are_forgotten_first() -> None:
+    recent = RecentRebalances(characters_max=3 * CHARACTERS_PER_REBALANCE + 3)
+    for group in ("a", "b", "a", "c"):
+        recent.add(GroupId(group), ended())
+    assert [len(recent.of_group(GroupId(group))) for group in ("a", "b", "c")] == [2, 0, 1]
+
+
+@pytest.mark.parametrize("size", [1, REBALANCES_PER_GROUP * 2])
+def test_long_names_take_the_room_of_many_rebalances(size: int) -> None:
+    recent = RecentRebalances(characters_max=100 * CHARACTERS_PER_REBALANCE)
+    for _ in range(size):
+        recent.add(GroupId("short"), ended())
+    recent.add(GroupId("long"), ended(leader="m" * 99 * CHARACTERS_PER_REBALANCE))
+    assert not recent.of_group(GroupId("short"))

@@ -166,7 +166,7 @@ class _Join:
         if group.state is _PREPARING and group.previous_state is _EMPTY:
             group.new_member_added = True
         group.add(member)
-        self._came()
+        self._came(member)
         self.out.add_notable_event(
             "member joined",
             group=group.group_id,
@@ -332,11 +332,11 @@ class _Join:
         if member.awaiting_join is None:
             self.group.num_members_awaiting_join += 1
         member.awaiting_join = self.caller
-        self._came()
+        self._came(member)
 
-    def _came(self) -> None:
+    def _came(self, member: MemberMetadata) -> None:
         if self.group.rebalance is not None:
-            self.group.rebalance.note_rejoined(self.now.mono)
+            self.group.rebalance.note_rejoined(self.now.mono, member.member_id, member.client_host)
 
     def _client_reason(self) -> str:
         return self.request.reason or "not provided"

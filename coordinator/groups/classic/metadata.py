@@ -179,6 +179,8 @@ class GroupMetadata:
     def remove(self, member_id: MemberId) -> None:
         """Remove a member, or an id that was given out. If it was the leader, the first remaining member leads."""
         member = self.members.pop(member_id, None)
+        if self.rebalance is not None and self.state is _PREPARING:
+            self.rebalance.note_awaited(member_id, "" if member is None else member.client_host)
         if member is not None:
             self.usage.members -= 1
             self._add_member_bytes(-member.counted_bytes)

@@ -155,7 +155,10 @@ def complete_join(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     phase is prolonged. A group that has lost all its members becomes Empty, by a record in the log.
     """
     group.join_deadline_ms = NEVER
-    missing = [m for m in group.members.values() if m.awaiting_join is None and not m.is_static_member]
+    absent = [member for member in group.members.values() if member.awaiting_join is None]
+    if absent and group.rebalance is not None:
+        group.rebalance.note_awaited(absent[0].member_id, absent[0].client_host)
+    missing = [member for member in absent if not member.is_static_member]
     for member in missing:
         group.remove(member.member_id)
     if missing:
@@ -182,7 +185,7 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     out.records.append(make_empty_group_record(group, now.wall))
     out.starts_over = True
     if group.rebalance is not None:
-        group.rebalance.note_formed(now.mono, waited=False)
+        group.rebalance.note_formed(now.mono, "", waited=False)
     report_rebalance_end(group, now, out)
     out.add_notable_event("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
@@ -197,7 +200,8 @@ def report_rebalance_end(group: GroupMetadata, now: Instant, out: Outcome) -> No
 
 def _form_generation(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     if group.rebalance is not None:
-        group.rebalance.note_formed(now.mono, waited=group.previous_state is not _EMPTY)
+        waited = group.previous_state is not _EMPTY
+        group.rebalance.note_formed(now.mono, group.leader_id or "", waited=waited)
     group.generation_id += 1
     group.protocol_name = protocol = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
