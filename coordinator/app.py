@@ -4,7 +4,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
@@ -12,6 +12,7 @@ from coordinator.api.table import Capabilities, load_declared_apis
 from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.catalogue.topic import Topic
 from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
 from coordinator.data_directory import CannotStart
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from coordinator.admin.admin_server import AdminServer
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
+    from coordinator.overview.local_group_details import KnownEnds
     from coordinator.overview.local_groups import LagOf
     from coordinator.overview.local_overview import LocalOverview
     from coordinator.overview.status import NodeStatus
@@ -258,7 +260,7 @@ class App(NodeComponents):
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
-            ends=None if self.settings.is_gateway else self.find_declared_ends,
+            ends=None if self.settings.is_gateway else lambda: self.find_declared_ends(self.topics()),
         )
         self.admin, url = await start_admin(
             address,
@@ -277,12 +279,15 @@ class App(NodeComponents):
 
     def local_overview(self) -> "LocalOverview":
         """Return the view of this node."""
+        from coordinator.overview.local_group_details import LocalGroupDetails
         from coordinator.overview.local_groups import LocalGroups
         from coordinator.overview.local_overview import LocalOverview
 
         failed = self.leadership.failed_partitions
-        groups = LocalGroups(self.settings.node_id, self.manager, failed, self.find_lags)
-        return LocalOverview(groups, self._status)
+        node_id = self.settings.node_id
+        groups = LocalGroups(node_id, self.manager, failed, self.find_lags)
+        details = LocalGroupDetails(node_id, self.manager, groups, self.find_ends)
+        return LocalOverview(groups, details, self._status)
 
     def _status(self) -> "NodeStatus":
         from coordinator.overview.status import make_node_status
@@ -299,12 +304,24 @@ class App(NodeComponents):
 
     async def find_lags(self) -> "LagOf":
         """Return the function for the lag of a group."""
-        ends = await self.find_declared_ends()
+        ends = await self.find_declared_ends(self.topics())
         return lambda kept, slices: sum_group_lag(kept, ends, slices)
 
-    async def find_declared_ends(self) -> Ends:
-        """Return the ends of partitions that end groups have committed."""
-        return await declared_ends(self.manager, self.topics(), self.settings)
+    async def find_declared_ends(self, topics: Collection[Topic]) -> Ends:
+        """Return the ends of these topics' partitions that end groups have committed."""
+        return await declared_ends(self.manager, topics, self.settings)
+
+    async def find_ends(self, partitions: Mapping[str, Collection[int]]) -> "KnownEnds":
+        """Return the known ends of some partitions, by topic."""
+        store = self._topics
+        assert store is not None, "there is no catalogue yet"
+        catalogue = store.catalogue
+        topics = [topic for topic in map(catalogue.topics_by_name.get, partitions) if topic is not None]
+        ends = await self.find_declared_ends(topics)
+        return {
+            topic: {part: known[part].offset for part in partitions[topic] if part in known}
+            for topic, known in ends.items()
+        }
 
     def additional_collectors(self) -> "list[Collector]":
         """Return the collectors of /metrics in addition to those of every node."""

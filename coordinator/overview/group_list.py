@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One page of the list of groups: the query, the page, and how the pages of several nodes become one. Pure.
-
-A page continues after the last row of the page before, not at a row number: so no node holds a list between two
-requests, each sends only as many rows as a page has, and a group that comes or goes shifts no page.
-"""
+"""One page of the list of groups: the query, the page, and how the pages of several nodes become one. Pure."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Generic, Literal, TypeVar, get_args
+from typing import Final, Literal, get_args
 
 import msgspec
 
+from coordinator.overview.paging import (
+    LIMIT_DEFAULT,
+    PAGE_CHARACTERS_MAX,
+    FirstOf,
+    Position,
+    check_limit,
+    cut_page,
+    is_before,
+)
 from protocol.newtypes import Partition
 
 SortKey = Literal["group", "state", "members", "offsets", "lag", "rebalances"]
 ORDERS: Final = get_args(SortKey)
-Position = tuple[int | str, str]
-"""The place of a group in the order: the value that it is sorted by, and its id, which differs for all groups.
-
-The value is empty in the order by id."""
-T = TypeVar("T")
 
 _NUMBER: Final = re.compile(r"(-?[0-9]{1,19}):(.*)", re.DOTALL)
 _TEXTS: Final = {
@@ -28,8 +28,6 @@ _TEXTS: Final = {
     "state": re.compile(r"([A-Za-z]+):(.*)", re.DOTALL),
 }
 """The texts of positions in the orders by a text."""
-LIMIT_MAX: Final = 500
-PAGE_CHARACTERS_MAX: Final = 100_000
 PARTS_MAX: Final = 20
 """The most reasons that are listed of partitions that one node does not serve."""
 SEARCH_CHARACTERS_MAX: Final = 1_000
@@ -47,15 +45,14 @@ class GroupListQuery(msgspec.Struct, frozen=True, tag=True):
     state: str = ""
     sort: SortKey = "group"
     descending: bool = False
-    limit: int = 50
+    limit: int = LIMIT_DEFAULT
     after: Position | None = None
     characters_max: int = PAGE_CHARACTERS_MAX
     """A page ends once the names on it have this many characters; no HTTP parameter sets this."""
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        if not 1 <= self.limit <= LIMIT_MAX:
-            raise ValueError(f"limit: expected a number from 1 to {LIMIT_MAX}")
+        check_limit(self.limit)
         if len(self.search) > SEARCH_CHARACTERS_MAX:
             raise ValueError(f"search: expected at most {SEARCH_CHARACTERS_MAX} characters")
 
@@ -75,6 +72,11 @@ class GroupRow(msgspec.Struct, frozen=True):
     lag: int | None
     rebalances: int
     node: int
+
+    @property
+    def characters(self) -> int:
+        """The length of the names in it."""
+        return len(self.group) + len(self.protocol_type)
 
 
 class UnservedPart(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ class GroupListPage(msgspec.Struct, frozen=True):
 
 
 def position_of(row: GroupRow, sort: SortKey) -> Position:
-    """Return a row's place in the order by `sort`."""
+    """Return a row's place in the order by `sort`: the value, which is empty in the order by id, and the id."""
     value = getattr(row, sort) if sort != "group" else ""
     return UNKNOWN_LAG if value is None else value, row.group
 
@@ -126,48 +128,6 @@ def parse_position(text: str, sort: SortKey) -> Position:
     return match[1] if sort in _TEXTS else int(match[1]), match[2]
 
 
-def is_before(one: Position, other: Position, *, descending: bool) -> bool:
-    """Return whether a position comes before another one."""
-    return one > other if descending else one < other
-
-
-class FirstOf(Generic[T]):
-    """Collects the first things after a position; they may be offered in any order."""
-
-    def __init__(self, count: int, after: Position | None, *, descending: bool) -> None:
-        """Keep the first `count`."""
-        self._count = count
-        self._after = after
-        self._descending = descending
-        self._last: Position | None = None
-        """The position at which a thing is behind `count` others."""
-        self._kept: list[tuple[Position, T]] = []
-
-    def offer(self, position: Position, thing: T) -> None:
-        """Keep a thing if it is among the first so far."""
-        if self._after is not None and not is_before(self._after, position, descending=self._descending):
-            return
-        if self._last is not None and not is_before(position, self._last, descending=self._descending):
-            return
-        self._kept.append((position, thing))
-        if len(self._kept) >= 4 * self._count:
-            self._cut()
-            self._last = self._kept[-1][0]
-
-    def _cut(self) -> None:
-        self._kept.sort(key=_position, reverse=self._descending)
-        del self._kept[self._count :]
-
-    def in_order(self) -> list[T]:
-        """Return the first things, in order."""
-        self._cut()
-        return [thing for _, thing in self._kept]
-
-
-def _position(kept: tuple[Position, object]) -> Position:
-    return kept[0]
-
-
 def make_page(
     rows: Iterable[GroupRow],
     query: GroupListQuery,
@@ -177,19 +137,11 @@ def make_page(
     missing: Sequence[UnservedPart],
     has_more: bool = False,
 ) -> GroupListPage:
-    """Return the page of these rows, which are in order; rows that it has no room for show that there is a next page.
-
-    A page with `characters_max` characters gets no further row, because clients choose how long names are.
-    """
-    shown: list[GroupRow] = []
-    characters, has_next = 0, has_more
-    for row in rows:
-        if len(shown) == query.limit or characters > query.characters_max:
-            has_next = True
-            break
-        shown.append(row)
-        characters += len(row.group) + len(row.protocol_type)
-    following = format_position(position_of(shown[-1], query.sort)) if has_next and shown else None
+    """Return the page of these rows, in order; rows without room on it show that there is a next page."""
+    shown, left_out = cut_page(rows, query.limit, query.characters_max)
+    following = (
+        format_position(position_of(shown[-1], query.sort)) if shown and (left_out or has_more) else None
+    )
     return GroupListPage(shown, following, total, dict(states), list(missing))
 
 

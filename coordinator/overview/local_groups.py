@@ -9,16 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from coordinator.overview.group_list import (
     UNKNOWN_LAG,
-    FirstOf,
     GroupListPage,
     GroupListQuery,
     GroupRow,
-    Position,
     SortKey,
     UnservedPart,
     list_unserved_parts,
     make_page,
 )
+from coordinator.overview.paging import FirstOf, Position
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.slices import Slices
@@ -75,7 +74,7 @@ class LocalGroups:
                 if not query.state or query.state == state:
                     first.offer(await _position(kept, query.sort, lag_of, slices), kept)
         rows = [await self._row(kept, lag_of, slices) for kept in first.in_order()]
-        return make_page(rows, query, total=total, states=states, missing=self._missing())
+        return make_page(rows, query, total=total, states=states, missing=self.list_missing_parts())
 
     async def _row(self, kept: GroupEntry, lag_of: LagOf, slices: Slices) -> GroupRow:
         group = kept.group
@@ -91,7 +90,13 @@ class LocalGroups:
             node=self._node_id,
         )
 
-    def _missing(self) -> list[UnservedPart]:
+    async def find_lag(self, kept: GroupEntry) -> int | None:
+        """Return the lag of one group as the list shows it."""
+        lag_of = await self._find_lags()
+        return await lag_of(kept, Slices(self._manager.clock.nanos))
+
+    def list_missing_parts(self) -> list[UnservedPart]:
+        """Return the partitions that the node is to serve and does not."""
         reasons = {**dict.fromkeys(self._manager.loading_partitions, "loading"), **self._failed}
         return list_unserved_parts(self._node_id, reasons)
 

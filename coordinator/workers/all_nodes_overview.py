@@ -7,6 +7,12 @@ from typing import Final
 
 import msgspec
 
+from coordinator.overview.group_details import (
+    GroupAnswer,
+    GroupQuery,
+    decode_group_answer,
+    merge_group_answers,
+)
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, UnservedPart, merge_pages
 from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
 from coordinator.workers import messages
@@ -31,6 +37,11 @@ class AllNodesOverview:
         answers, missing = await self._ask(msgspec.msgpack.encode(query))
         pages = [msgspec.msgpack.decode(answer, type=GroupListPage) for answer in answers]
         return merge_pages([*pages, GroupListPage([], None, 0, {}, missing)], query)
+
+    async def ask_about_group(self, query: GroupQuery) -> GroupAnswer:
+        """Return the answer to a question about one group. Raises TimeoutError if the supervisor does not answer."""
+        answers, missing = await self._ask(msgspec.msgpack.encode(query))
+        return merge_group_answers((decode_group_answer(query, answer) for answer in answers), missing)
 
     async def get_status(self) -> ServiceStatus:
         """Return the status of all nodes. Raises TimeoutError if the supervisor does not answer."""

@@ -6,7 +6,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -16,6 +16,7 @@ from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.names import NAME_LENGTH_MAX
+from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
@@ -35,6 +36,7 @@ from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
+from coordinator.workers.cluster_end_requests import ClusterEndRequests
 from coordinator.workers.ends_of_other_nodes import fetch_ends_of_other_nodes
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_order_handler import PartitionOrderHandler
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
+    from coordinator.overview.local_group_details import KnownEnds
     from coordinator.overview.local_groups import LagOf
 
 EXIT_FAILED: Final = 1
@@ -58,6 +61,8 @@ TOGETHER_S: Final = 0.02
 """The seconds in which all missed topics share one message to the supervisor."""
 MISSED_MAX: Final = 10_000
 """The number of missed topics that are remembered for MISSED_AGAIN_S; further ones ask for no refresh."""
+ENDS_WITHIN_S: Final = 1.0
+"""The seconds for the ends that one page of offsets shows; those that have not come by then are unknown."""
 QUESTIONS_FOR_ENDS_MAX: Final = 10
 """More requests than the supervisor sends to the cluster, one after the other, for the ends of partitions."""
 
@@ -124,11 +129,12 @@ class WorkerApp(App):
         self.ends = CommittedOffsetRequests(send)
         self.all_nodes = AllNodesOverview(send)
         self.lag = LagBook(settings.metrics_lag)
+        self.cluster_ends = ClusterEndRequests(send)
         self.lag_watch = ConsumerLagWatch(
             self.lag,
             partial(iterate_committed_offsets, self.manager),
             self.clock,
-            send,
+            self.cluster_ends,
             QUESTIONS_FOR_ENDS_MAX * settings.upstream_request_timeout_ms / 1000,
         )
 
@@ -151,13 +157,21 @@ class WorkerApp(App):
         """Return what /api/v1 shows: the groups of all workers."""
         return self.all_nodes
 
-    async def find_declared_ends(self) -> Ends:
+    async def find_declared_ends(self, topics: Collection[Topic]) -> Ends:
         """Return the ends that end groups of all nodes have committed."""
-        ends, leads = dict(await super().find_declared_ends()), self.group_access.leads
-        others = await fetch_ends_of_other_nodes(
-            self.ends, self.topics(), self.settings, leads, self.clock.nanos
-        )
+        ends, leads = dict(await super().find_declared_ends(topics)), self.group_access.leads
+        others = await fetch_ends_of_other_nodes(self.ends, topics, self.settings, leads, self.clock.nanos)
         return ends | others
+
+    async def find_ends(self, partitions: Mapping[str, Collection[int]]) -> "KnownEnds":
+        """Return the known ends of some partitions; behind a gateway the cluster is asked, for at most a second."""
+        if not self.settings.is_gateway:
+            return await super().find_ends(partitions)
+        try:
+            ends = await self.cluster_ends.fetch(partitions, ENDS_WITHIN_S) or {}
+        except TimeoutError:
+            return {}
+        return {topic: {part: end.high for part, end in known.items()} for topic, known in ends.items()}
 
     async def find_lags(self) -> "LagOf":
         """Return the function for the lag of a group; behind a gateway, as of the last measurement."""
@@ -362,7 +376,7 @@ class Worker:
             case messages.UpstreamStatus():
                 app.apply_upstream_state(message.state, message.gateways)
             case messages.UpstreamEndOffsetsReply():
-                app.lag_watch.receive_cluster_ends(message)
+                app.cluster_ends.receive(message)
             case messages.NodeQuestion():
                 self._tasks.start(
                     self._answer(app, message),

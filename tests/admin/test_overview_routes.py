@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import msgspec
 import pytest
 from aiohttp import ClientSession, web
 
 from coordinator.admin.overview_routes import parse_group_list_query
+from coordinator.overview.group_details import MemberRow, RunningRebalance
 from coordinator.overview.group_list import GroupListQuery
+from coordinator.telemetry.recent_rebalances import EndedRebalance
+from protocol.newtypes import GroupId
 from tests.partitions.running import Running, node
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
@@ -85,6 +89,68 @@ async def test_many_at_once_share_the_work(running: Running) -> None:
 )
 async def test_a_bad_parameter_is_named(running: Running, query: dict[str, str], said: str) -> None:
     assert await get(running, "/api/v1/groups", **query) == (HTTPStatus.BAD_REQUEST, f"{said}\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "said"),
+    [
+        ("", {}, "group: expected the id of a group"),
+        ("", {"group": "g", "limit": "1"}, "limit: there is no such parameter"),
+        ("/members", {}, "group: expected the id of a group"),
+        ("/members", {"group": "g", "limit": "501"}, "limit: expected a number from 1 to 500"),
+        ("/members", {"group": "g", "sort": "x"}, "sort: there is no such parameter"),
+        ("/offsets", {}, "group: expected the id of a group"),
+        ("/offsets", {"group": "g", "limit": "x"}, "limit: expected a number from 1 to 500"),
+        ("/offsets", {"group": "g", "after": "t:0"}, "after: expected the `next` of another page"),
+        ("/offsets", {"group": "g", "topic": "t"}, "topic: there is no such parameter"),
+    ],
+)
+async def test_a_bad_parameter_of_a_group_is_named(
+    running: Running, path: str, query: dict[str, str], said: str
+) -> None:
+    assert await get(running, f"/api/v1/group{path}", **query) == (HTTPStatus.BAD_REQUEST, f"{said}\n")
+
+
+async def test_a_group_that_does_not_exist_is_not_found(running: Running) -> None:
+    for path in ("", "/members", "/offsets"):
+        found = await get(running, f"/api/v1/group{path}", group="no/such group")
+        assert found == (HTTPStatus.NOT_FOUND, "there is no such group\n")
+
+
+async def test_a_group_whose_partition_is_not_served_cannot_be_asked(running: Running) -> None:
+    partition = running.app.manager.partition_for(GroupId("g"))
+    running.app.leadership.failed_partitions[partition] = "damaged"
+    del running.app.manager.owned_partitions[partition]
+    assert await get(running, "/api/v1/group", group="g") == (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "the partition of this group cannot be asked now: node 1: damaged\n",
+    )
+
+
+async def test_offsets_are_paged_with_what_the_page_before_said(running: Running) -> None:
+    client = await running.client()
+    for number in range(3):
+        await client.commit("g", number, 7 + number)
+    shown: list[tuple[int, int]] = []
+    query: dict[str, str] = {}
+    for _ in range(2):
+        status, page = await get(running, "/api/v1/group/offsets", group="g", limit="2", **query)
+        assert (status, page["total"]) == (HTTPStatus.OK, 3)
+        shown += [(row["partition"], row["offset"]) for row in page["offsets"]]
+        query = {"after": page["next"]}
+    assert (shown, page["next"]) == ([(0, 7), (1, 8), (2, 9)], None)
+
+
+async def test_every_field_of_a_group_is_documented(running: Running) -> None:
+    client = await running.client()
+    await client.commit("g", 0, 7)
+    _, found = await get(running, "/api/v1/group", group="g")
+    _, members = await get(running, "/api/v1/group/members", group="g")
+    _, offsets = await get(running, "/api/v1/group/offsets", group="g")
+    rows: list[type[msgspec.Struct]] = [EndedRebalance, RunningRebalance, MemberRow]
+    names = [name for row in rows for name in row.__struct_fields__]
+    for name in (*found, *members, *offsets, *offsets["offsets"][0], *names):
+        assert f"`{name}`" in DOCUMENTED, name
 
 
 def test_a_query_is_read_from_an_address() -> None:

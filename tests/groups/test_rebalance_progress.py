@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long rebalances take, and how much of that goes to the slowest member."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -110,7 +110,7 @@ def test_an_empty_group_has_no_rebalance_under_way() -> None:
 
 # --- the last rebalances of a group ---
 
-SLOW = {"session_ms": 600_000, "rebalance_ms": 60_000}
+SLOW: dict[str, Any] = {"session_ms": 600_000, "rebalance_ms": 60_000}
 
 
 def last_rebalance(cluster: Cluster) -> EndedRebalance:

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.overview.group_list import (
-    LIMIT_MAX,
     ORDERS,
-    PAGE_CHARACTERS_MAX,
     SEARCH_CHARACTERS_MAX,
-    FirstOf,
     GroupListPage,
     GroupListQuery,
     GroupRow,
@@ -25,6 +22,7 @@ from coordinator.overview.group_list import (
     parse_position,
     position_of,
 )
+from coordinator.overview.paging import LIMIT_MAX, PAGE_CHARACTERS_MAX, FirstOf
 
 STATES = ("Empty", "Stable", "PreparingRebalance")
 

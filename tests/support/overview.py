@@ -7,9 +7,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 
-def fetch_group_page(port: int, **query: str) -> dict[str, Any]:
-    """The page of groups that a process shows."""
-    url = f"http://127.0.0.1:{port}/api/v1/groups?{urlencode(query)}"
+def fetch_overview(port: int, path: str, **query: str) -> dict[str, Any]:
+    """The answer of a process to a question about groups; raises HTTPError if it has none."""
+    url = f"http://127.0.0.1:{port}/api/v1/{path}?{urlencode(query)}"
     with urllib.request.urlopen(url, timeout=30) as answer:
         found: dict[str, Any] = json.load(answer)
     return found
+
+
+def fetch_group_page(port: int, **query: str) -> dict[str, Any]:
+    """The page of groups that a process shows."""
+    return fetch_overview(port, "groups", **query)

@@ -17,7 +17,7 @@ from bench.ports import free_port_run, free_ports
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
-from tests.support.overview import fetch_group_page
+from tests.support.overview import fetch_group_page, fetch_overview
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -222,6 +222,36 @@ def test_each_process_shows_all_groups_over_http(front: Fronting, cluster: Kafka
         assert [row[2:] for row in rows if row[:1] == ["CLUSTER"] and row[1] != "ID"] == [
             ["1", "of", "1", "brokers"]
         ]
+
+
+def test_each_process_shows_a_groups_members_and_ends_over_http(
+    front: Fronting, cluster: KafkaCluster
+) -> None:
+    cluster.create_topic("looked-at", 2)
+    cluster.produce("looked-at", 10, partition=1)
+    consumer = ck.Consumer({"bootstrap.servers": front.bootstrap, "group.id": "looker", "client.id": "app"})
+    consumer.subscribe(["looked-at"])
+    wait_until(lambda: consumer.poll(0.1) is not None or consumer.assignment(), what="an assignment")
+    consumer.commit(offsets=[ck.TopicPartition("looked-at", 1, 3)], asynchronous=False)
+    answers = [
+        [
+            fetch_overview(front.metrics_port + process, path, group="looker")
+            for path in ("group", "group/members", "group/offsets")
+        ]
+        for process in range(4)
+    ]
+    consumer.close()
+    assert [answer[0] | {"lag": None} for answer in answers] == [answers[0][0] | {"lag": None}] * 4
+    assert [answer[1:] for answer in answers] == [answers[0][1:]] * 4, "two workers and two gateways"
+    group, members, offsets = answers[0]
+    assert (group["state"], group["members"], group["rebalance"]) == ("Stable", 1, None)
+    assert [each["cause"] for each in group["rebalances"]] == ["member_joined"]
+    (member,) = members["members"]
+    assert (member["client"], member["member"]) == ("app", group["leader"])
+    assert (member["partitions"], member["assignment"]) == (2, {"looked-at": [0, 1]})
+    assert [(row["partition"], row["offset"], row["end"], row["lag"]) for row in offsets["offsets"]] == [
+        (1, 3, 10, 7)
+    ]
 
 
 def test_topics_are_the_clusters(tmp_path: Path, cluster: KafkaCluster) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 from coordinator.runtime.clock import SystemClock
 from coordinator.upstream.lag import Committed, LagBook
+from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
 from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
-from coordinator.workers.worker_lag_watch import PARTITIONS_PER_QUESTION, ConsumerLagWatch
+from coordinator.workers.worker_lag_watch import ConsumerLagWatch
 from protocol.newtypes import GroupId
 from tests.support.log_lines import LogLines
 
@@ -26,10 +27,11 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
     def send(question: Any) -> None:
         asked.append(question)
         ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
-        watch.receive_cluster_ends(UpstreamEndOffsetsReply(question.request, ends))
+        requests.receive(UpstreamEndOffsetsReply(question.request, ends))
 
     book = LagBook("group")
-    watch = ConsumerLagWatch(book, committed, SystemClock(), send, 120)
+    requests = ClusterEndRequests(send)
+    watch = ConsumerLagWatch(book, committed, SystemClock(), requests, 120)
     await watch.measure_once()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
@@ -42,8 +44,9 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
 async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(lines: LogLines) -> None:
     asked: list[Any] = []
     book = LagBook("group")
-    watch = ConsumerLagWatch(book, committed, SystemClock(), asked.append, 0)
+    requests = ClusterEndRequests(asked.append)
+    watch = ConsumerLagWatch(book, committed, SystemClock(), requests, 0)
     await watch.measure_once()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
-    watch.receive_cluster_ends(UpstreamEndOffsetsReply(asked[0].request, {}))  # too late: does no harm
+    requests.receive(UpstreamEndOffsetsReply(asked[0].request, {}))  # too late: does no harm
