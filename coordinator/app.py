@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from coordinator.overview.local_group_details import KnownEnds
     from coordinator.overview.local_groups import LagOf
     from coordinator.overview.local_overview import LocalOverview
+    from coordinator.overview.local_partitions import PartitionLogSize
     from coordinator.overview.status import NodeStatus
 
 log = get_logger("node")
@@ -282,12 +283,25 @@ class App(NodeComponents):
         from coordinator.overview.local_group_details import LocalGroupDetails
         from coordinator.overview.local_groups import LocalGroups
         from coordinator.overview.local_overview import LocalOverview
+        from coordinator.overview.local_partitions import LocalPartitions
 
         failed = self.leadership.failed_partitions
         node_id = self.settings.node_id
         groups = LocalGroups(node_id, self.manager, failed, self.find_lags)
         details = LocalGroupDetails(node_id, self.manager, groups, self.find_ends)
-        return LocalOverview(groups, details, self._status)
+        partitions = LocalPartitions(
+            node_id, self.manager, failed, self.leadership.epochs, self._find_log_size
+        )
+        return LocalOverview(groups, details, partitions, self._status)
+
+    def _find_log_size(self, partition: Partition) -> "PartitionLogSize | None":
+        from coordinator.overview.local_partitions import PartitionLogSize
+
+        try:
+            end_offset = self.log.end_offset(partition)
+        except StorageError:
+            return None
+        return PartitionLogSize(self.log.size_bytes(partition), end_offset)
 
     def _status(self) -> "NodeStatus":
         from coordinator.overview.status import make_node_status
@@ -300,6 +314,8 @@ class App(NodeComponents):
             self.readiness(),
             groups,
             self.disk_jobs.space,
+            self.log.journal_bytes,
+            self.stats.last_flush_ms or None,
         )
 
     async def find_lags(self) -> "LagOf":

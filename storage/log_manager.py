@@ -239,6 +239,10 @@ class LogManager:
         """
         return self._partitions.end_offset(partition)
 
+    def size_bytes(self, partition: Partition) -> int:
+        """Return the bytes of a partition's segments, without what is only in the journal yet. Takes no lock."""
+        return self._partitions.size_bytes(partition)
+
     def get_or_create_log(self, partition: Partition) -> PartitionLog:
         """Return a partition's log, still without queued batches; a new log is written at its first append.
 

@@ -48,6 +48,11 @@ class Partitions:
         """Return whether this is the log now in use, and not one from before the partition was opened again."""
         return self._logs.get(log.partition) is log
 
+    def size_bytes(self, partition: Partition) -> int:
+        """Return the bytes of a partition's segments; 0 if it was not written to or read from yet."""
+        log = self._logs.get(partition)
+        return 0 if log is None else log.size_bytes
+
     def recovery_point(self, partition: Partition) -> Offset:
         """Return the offset up to which a partition is durable in its segments."""
         return self.points.get((self._directory.settings.topic, partition), Offset(0))

@@ -21,6 +21,12 @@ from coordinator.overview.group_details import (
 )
 from coordinator.overview.group_list import ORDERS, GroupListPage, GroupListQuery, parse_position
 from coordinator.overview.paging import LIMIT_DEFAULT
+from coordinator.overview.partition_list import (
+    FIRST,
+    PartitionListPage,
+    PartitionListQuery,
+    parse_partition_position,
+)
 from coordinator.overview.status import ServiceStatus
 from coordinator.topology.view import NO_NODE
 
@@ -40,6 +46,9 @@ class Overview(Protocol):
     async def ask_about_group(self, query: GroupQuery) -> GroupAnswer:
         """Return the answer to a question about one group."""
 
+    async def list_partitions(self, query: PartitionListQuery) -> PartitionListPage:
+        """Return a page of the list of partitions."""
+
     async def get_status(self) -> ServiceStatus:
         """Return the status of all nodes."""
 
@@ -51,6 +60,7 @@ class OverviewRoutes:
         self._overview = overview
         self._pages: SharedWork[GroupListQuery, bytes] = SharedWork("page of groups")
         self._groups_asked: SharedWork[GroupQuery, GroupAnswer] = SharedWork("details of a group")
+        self._partition_pages: SharedWork[PartitionListQuery, bytes] = SharedWork("page of partitions")
         self._statuses: SharedWork[None, bytes] = SharedWork("status of all nodes")
 
     def add_to(self, router: web.UrlDispatcher) -> None:
@@ -59,6 +69,7 @@ class OverviewRoutes:
         router.add_get("/api/v1/group", partial(self._group, parse_details_query))
         router.add_get("/api/v1/group/members", partial(self._group, parse_members_query))
         router.add_get("/api/v1/group/offsets", partial(self._group, parse_offsets_query))
+        router.add_get("/api/v1/partitions", self._partitions)
         router.add_get("/api/v1/status", self._status)
 
     async def _groups(self, request: web.Request) -> web.Response:
@@ -74,6 +85,14 @@ class OverviewRoutes:
         if isinstance(answer, GroupNotFound):
             return _not_found(answer)
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+    async def _partitions(self, request: web.Request) -> web.Response:
+        query = parse_partition_list_query(request.query)
+        body = await self._partition_pages.get(query, partial(self._page_of_partitions, query))
+        return web.Response(body=body, content_type="application/json")
+
+    async def _page_of_partitions(self, query: PartitionListQuery) -> bytes:
+        return msgspec.json.encode(await self._overview.list_partitions(query))
 
     async def _status(self, _request: web.Request) -> web.Response:
         body = await self._statuses.get(None, self._encoded_status)
@@ -134,6 +153,16 @@ def parse_offsets_query(given: Mapping[str, str]) -> OffsetsQuery:
     try:
         after = parse_offset_position(given["after"]) if "after" in given else None
         return OffsetsQuery(_group_id(given), _limit(given), after)
+    except ValueError as error:
+        raise _bad_request(error) from None
+
+
+def parse_partition_list_query(given: Mapping[str, str]) -> PartitionListQuery:
+    """Return the query of an address. Raises HTTPBadRequest."""
+    _refuse_unknown(given, {"limit", "after"})
+    try:
+        after = parse_partition_position(given["after"]) if "after" in given else FIRST
+        return PartitionListQuery(_limit(given), after)
     except ValueError as error:
         raise _bad_request(error) from None
 

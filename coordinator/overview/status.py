@@ -21,6 +21,8 @@ class StatusQuery(msgspec.Struct, frozen=True, tag=True):
 class NodeStatus(msgspec.Struct, frozen=True):
     """One node: `partitions` counts those that it serves; disk space is in bytes, None if it is not known.
 
+    `journal_bytes` are those of the log's journals. `last_flush_ms` is when the last flush to disk began, in Unix
+    milliseconds; None if there was none since the start.
     `gateways` and `upstream` are those of /ready: None if there is no cluster.
     """
 
@@ -34,6 +36,8 @@ class NodeStatus(msgspec.Struct, frozen=True):
     loading: int
     disk_free: int | None
     disk_size: int | None
+    journal_bytes: int
+    last_flush_ms: int | None
     problems: list[str]
     gateways: dict[str, int] | None = None
     upstream: dict[str, Any] | None = None
@@ -63,6 +67,8 @@ def make_node_status(
     ready: Mapping[str, Any],
     groups: int,
     space: tuple[int, int] | None,
+    journal_bytes: int,
+    last_flush_ms: int | None,
 ) -> NodeStatus:
     """Return a node's status; `ready` are the fields of its /ready, `space` the free bytes of its disk and all."""
     found = list(_problems(ready))
@@ -80,6 +86,8 @@ def make_node_status(
         loading=len(ready["partitions_loading"]),
         disk_free=None if space is None else space[0],
         disk_size=None if space is None else space[1],
+        journal_bytes=journal_bytes,
+        last_flush_ms=last_flush_ms,
         problems=listed,
         gateways=ready.get("gateways"),
         upstream=ready.get("upstream"),

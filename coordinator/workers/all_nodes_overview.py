@@ -14,6 +14,7 @@ from coordinator.overview.group_details import (
     merge_group_answers,
 )
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, UnservedPart, merge_pages
+from coordinator.overview.partition_list import PartitionListPage, PartitionListQuery, merge_partition_pages
 from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
 from coordinator.workers import messages
 from coordinator.workers.question_relay import ANSWER_WITHIN_S
@@ -42,6 +43,12 @@ class AllNodesOverview:
         """Return the answer to a question about one group. Raises TimeoutError if the supervisor does not answer."""
         answers, missing = await self._ask(msgspec.msgpack.encode(query))
         return merge_group_answers((decode_group_answer(query, answer) for answer in answers), missing)
+
+    async def list_partitions(self, query: PartitionListQuery) -> PartitionListPage:
+        """Return a page of the list of all partitions. Raises TimeoutError if the supervisor does not answer."""
+        answers, missing = await self._ask(msgspec.msgpack.encode(query))
+        pages = [msgspec.msgpack.decode(answer, type=PartitionListPage) for answer in answers]
+        return merge_partition_pages(pages, query, missing)
 
     async def get_status(self) -> ServiceStatus:
         """Return the status of all nodes. Raises TimeoutError if the supervisor does not answer."""

@@ -18,8 +18,8 @@ from coordinator.admin.overview_routes import parse_group_list_query
 from coordinator.overview.group_details import MemberRow, RunningRebalance
 from coordinator.overview.group_list import GroupListQuery
 from coordinator.telemetry.recent_rebalances import EndedRebalance
-from protocol.newtypes import GroupId
-from tests.partitions.running import Running, node
+from protocol.newtypes import GroupId, Partition
+from tests.partitions.running import PARTITIONS, Running, node
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 
@@ -167,6 +167,44 @@ async def test_every_field_is_documented(running: Running) -> None:
     _, page = await get(running, "/api/v1/groups")
     for name in (*page, *page["groups"][0], "search", "state", "sort", "order", "limit", "after"):
         assert f"`{name}`" in DOCUMENTED, name
+
+
+async def test_partitions_are_paged_with_what_the_page_before_said(running: Running) -> None:
+    client, manager = await running.client(), running.app.manager
+    await client.commit("g", 0, 7)
+    holder = manager.partition_for(GroupId("g"))
+    broken = Partition((holder + 1) % PARTITIONS)
+    running.app.leadership.failed_partitions[broken] = "damaged"
+    del manager.owned_partitions[broken]
+    shown: list[dict[str, Any]] = []
+    query: dict[str, str] = {}
+    for _ in range(PARTITIONS // 2):
+        status, page = await get(running, "/api/v1/partitions", limit="2", **query)
+        assert (status, page["total"], page["missing"]) == (HTTPStatus.OK, PARTITIONS, [])
+        shown += page["partitions"]
+        query = {"after": page["next"]}
+    assert page["next"] is None
+    assert [row["partition"] for row in shown] == list(range(PARTITIONS))
+    states = {row["partition"]: (row["state"], row["reason"], row["groups"]) for row in shown}
+    others = dict.fromkeys(range(PARTITIONS), ("served", "", 0))
+    assert states == others | {broken: ("failed", "damaged", 0), holder: ("served", "", 1)}
+    assert shown[holder]["end_offset"] > 0
+    for name in shown[0]:
+        assert f"`{name}`" in DOCUMENTED, name
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"limit": "0"}, "limit: expected a number from 1 to 500"),
+        ({"after": "-1"}, "after: expected the `next` of another page"),
+        ({"node": "1"}, "node: there is no such parameter"),
+    ],
+)
+async def test_a_bad_parameter_of_the_partitions_is_named(
+    running: Running, query: dict[str, str], said: str
+) -> None:
+    assert await get(running, "/api/v1/partitions", **query) == (HTTPStatus.BAD_REQUEST, f"{said}\n")
 
 
 async def test_every_field_of_the_status_is_documented(running: Running) -> None:

@@ -45,7 +45,7 @@ UPSTREAM: dict[str, Any] = {
 
 
 def node(number: int = 1, **ready: Any) -> NodeStatus:
-    return make_node_status(number, "1.2", "here", READY | ready, 7, (10, 100))
+    return make_node_status(number, "1.2", "here", READY | ready, 7, (10, 100), 4_096, None)
 
 
 def status(*nodes: NodeStatus, missing: tuple[UnservedPart, ...] = ()) -> ServiceStatus:
