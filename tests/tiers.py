@@ -28,6 +28,7 @@ NEEDS: Final = {
 NEEDED_BY_FIXTURE: Final = {
     "authority": "process",
     "bootstrap": "process",
+    "browser": "process",
     "clone": "process",
     "family": "process",
     "java": "spark",

@@ -2,7 +2,7 @@
 """The HTTP server with /metrics (for Prometheus), /health (the process is alive) and /ready (see docs/operations.md).
 
 /groups/expiring?within_ms=N: the offsets that expire within N milliseconds, for `groupkeeper groups expiring`.
-/api/v1: the groups of the node (`overview_routes`).
+/api/v1: the groups (`overview_routes`); / is a page that shows them (`web_page`).
 
 All requests are GET, without a body. If the server listens on loopback only, requests must name a loopback host: else
 a web page could make a browser on this machine read the data, under a host name that resolves to this machine.
@@ -24,6 +24,7 @@ from coordinator.admin.metrics_page import MetricsEndpoint
 from coordinator.admin.overview_routes import Overview, OverviewRoutes
 from coordinator.admin.ready_response import ReadyResponse
 from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
+from coordinator.admin.web_page import add_web_page
 from coordinator.telemetry.logs import get_logger
 
 log = get_logger("admin")
@@ -58,7 +59,7 @@ class AdminServer:
         expiring: Callable[[int], Awaitable[object]] | None = None,
         overview: Overview | None = None,
     ) -> None:
-        """Create a server; without `expiring` it does not serve /groups/expiring, without `overview` not /api/v1."""
+        """Create a server; /groups/expiring needs `expiring`, and /api/v1 and the page need `overview`."""
         self._readiness = readiness
         self._expiring = expiring
         self._previews: SharedWork[int, bytes] = SharedWork("preview of expiry")
@@ -71,6 +72,7 @@ class AdminServer:
             app.router.add_get("/groups/expiring", self._groups_expiring)
         if overview is not None:
             OverviewRoutes(overview).add_to(app.router)
+            add_web_page(app.router)
         self._runner = web.AppRunner(
             app,
             access_log=None,

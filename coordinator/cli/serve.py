@@ -43,7 +43,7 @@ def serve(
     metrics: Annotated[
         str | None,
         typer.Option(
-            metavar="HOST:PORT", help="The address of /metrics, /health, /ready. [default: 127.0.0.1:9308]"
+            metavar="HOST:PORT", help="The HTTP address, for browsers and metrics. [default: 127.0.0.1:9308]"
         ),
     ] = None,
     assignments: Annotated[

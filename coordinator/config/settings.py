@@ -47,7 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         "The address that the node gives to clients; empty means `listen`, and port 0 the port that was bound.",
     ] = None
     metrics_listen: Annotated[
-        Address | None, "The HTTP address of /metrics, /health and /ready; empty turns them off."
+        Address | None,
+        "The HTTP address of the page for browsers, /metrics, /health and /ready; empty turns them off.",
     ] = Address("127.0.0.1", 9308)
     metrics_groups_top: Annotated[
         Annotated[int, Meta(ge=0, le=1_000)],

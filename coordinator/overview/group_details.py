@@ -62,7 +62,7 @@ class RunningRebalance(msgspec.Struct, frozen=True):
     awaited: int
 
 
-class GroupDetails(msgspec.Struct, frozen=True):
+class GroupFacts(msgspec.Struct, frozen=True):
     """A group as a whole, with its last rebalances, the newest first. `members` and `offsets` are their numbers.
 
     `protocol` is the partition assignor; `leader` is the member that makes the assignments.
@@ -156,7 +156,7 @@ class GroupNotFound(msgspec.Struct, frozen=True):
     missing: list[UnservedPart]
 
 
-GroupAnswer = GroupDetails | MembersPage | OffsetsPage | GroupNotFound
+GroupAnswer = GroupFacts | MembersPage | OffsetsPage | GroupNotFound
 
 
 class _Encoded(msgspec.Struct, Generic[T]):
@@ -165,7 +165,7 @@ class _Encoded(msgspec.Struct, Generic[T]):
 
 
 _DECODERS: Final[Mapping[type[GroupQuery], msgspec.msgpack.Decoder[_Encoded[Any]]]] = {
-    DetailsQuery: msgspec.msgpack.Decoder(_Encoded[GroupDetails]),
+    DetailsQuery: msgspec.msgpack.Decoder(_Encoded[GroupFacts]),
     MembersQuery: msgspec.msgpack.Decoder(_Encoded[MembersPage]),
     OffsetsQuery: msgspec.msgpack.Decoder(_Encoded[OffsetsPage]),
 }

@@ -7,10 +7,11 @@ from typing import Final
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.state import GroupState
+from coordinator.jobs.lag_from_declared_ends import OFFSETS_PER_STEP
 from coordinator.overview.group_details import (
     DetailsQuery,
     GroupAnswer,
-    GroupDetails,
+    GroupFacts,
     GroupNotFound,
     GroupQuery,
     MemberRow,
@@ -35,7 +36,6 @@ from storage.format.records import OffsetAndMetadata
 
 ASSIGNMENT_BYTES_MAX: Final = 1_000_000
 """A larger assignment is not decoded, because that would keep the event loop too long."""
-OFFSETS_PER_STEP: Final = 1_000
 
 KnownEnds = Mapping[str, Mapping[int, int]]
 """The end offsets that are known, by topic and partition."""
@@ -69,10 +69,10 @@ class LocalGroupDetails:
             case OffsetsQuery():
                 return await self._offsets(kept, query)
 
-    async def _details(self, kept: GroupEntry) -> GroupDetails:
+    async def _details(self, kept: GroupEntry) -> GroupFacts:
         lag = await self._groups.find_lag(kept)
         group = kept.classic_group
-        return GroupDetails(
+        return GroupFacts(
             group=kept.group_id,
             state=group.state.value,
             type=group.kind,

@@ -17,7 +17,7 @@ LIMIT_MAX: Final = 500
 PAGE_CHARACTERS_MAX: Final = 100_000
 
 
-class Row(Protocol):
+class PageRow(Protocol):
     """A row of a list."""
 
     @property
@@ -25,7 +25,7 @@ class Row(Protocol):
         """The length of the names in it, which clients choose."""
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=PageRow)
 
 
 def check_limit(limit: int) -> None:

@@ -240,7 +240,7 @@ async def test_strict_is_0_or_1(running: Running) -> None:
 
 
 async def test_other_paths_are_not_found(running: Running) -> None:
-    assert (await get(running, "/"))[0] == 404
+    assert (await get(running, "/other"))[0] == 404
     assert (await get(running, "/metrics/x"))[0] == 404
 
 

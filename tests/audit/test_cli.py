@@ -23,9 +23,9 @@ from audit.report.model import is_at_least_as_severe
 from audit.run.audit import audit
 from protocol.newtypes import BOOK_PREFIX, GroupId
 from protocol.placement import partition_for
-from tests.audit.browser import screenshot_of
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, DAY, NOW, PARTITIONS, Log, commit, healthy, member, stored
+from tests.support.browser import screenshot_of
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "<script>alert(1)</script>|`*[x](javascript:y)\u202e\n"

@@ -14,7 +14,7 @@ from audit.report.html import ROWS_SHOWN, html_page
 from audit.report.markdown import FINDINGS_SHOWN, render_markdown_report, verdict
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 from audit.report.prometheus import prometheus_text
-from tests.audit.browser import screenshot_of
+from tests.support.browser import screenshot_of
 
 PARTITIONS = 50
 

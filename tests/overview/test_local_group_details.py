@@ -4,7 +4,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from coordinator.overview.group_details import (
     ASSIGNMENT_CHARACTERS_MAX,
     DetailsQuery,
     GroupAnswer,
-    GroupDetails,
+    GroupFacts,
     GroupNotFound,
     GroupQuery,
     MembersPage,
@@ -66,14 +66,20 @@ class Asking:
         assert decode_group_answer(query, encode_group_answer(answer)) == answer
         return answer
 
-    async def details(self, group: str = "g") -> GroupDetails:
-        return cast("GroupDetails", await self.ask(DetailsQuery(group)))
+    async def details(self, group: str = "g") -> GroupFacts:
+        answer = await self.ask(DetailsQuery(group))
+        assert isinstance(answer, GroupFacts)
+        return answer
 
     async def members(self, limit: int = 50, after: str = "") -> MembersPage:
-        return cast("MembersPage", await self.ask(MembersQuery("g", limit, after)))
+        answer = await self.ask(MembersQuery("g", limit, after))
+        assert isinstance(answer, MembersPage)
+        return answer
 
     async def offsets(self, limit: int = 50, after: tuple[str, int] | None = None) -> OffsetsPage:
-        return cast("OffsetsPage", await self.ask(OffsetsQuery("g", limit, after)))
+        answer = await self.ask(OffsetsQuery("g", limit, after))
+        assert isinstance(answer, OffsetsPage)
+        return answer
 
 
 @pytest.fixture

@@ -214,6 +214,10 @@ def test_each_process_shows_all_groups_over_http(front: Fronting, cluster: Kafka
     assert [row["group"] for row in pages[0]["groups"]] == groups
     assert len({row["node"] for row in pages[0]["groups"]}) == 2
     assert pages[0]["missing"] == []
+    addresses = [f"http://127.0.0.1:{front.metrics_port + process}/" for process in range(4)]
+    assert {urllib.request.urlopen(address, timeout=30).headers["Content-Type"] for address in addresses} == {
+        "text/html"
+    }
     parts = [fetch_overview(front.metrics_port + process, "partitions", limit="500") for process in range(4)]
     assert [part["total"] for part in parts] == [5] * 4
     assert [(row["partition"], row["state"]) for row in parts[3]["partitions"]] == [

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shows the view that the address names, and refreshes it while the page can be seen.
+
+import { element, replaceIfChanged, updateTimes } from "./parts.js";
+
+const REFRESH_MS = 10_000;
+const VIEWS = { "": "./groups.js", group: "./group.js", nodes: "./nodes.js" };
+
+const name = location.pathname.split("/").pop();
+const fresh = document.getElementById("fresh");
+const notices = document.getElementById("notices");
+let shownAt = null;
+let running = null;
+
+for (const link of document.querySelectorAll("nav a")) {
+  if (link.getAttribute("href") === (name || "./")) link.setAttribute("aria-current", "page");
+}
+
+const view = (await import(VIEWS[name] ?? VIEWS[""])).makeView(refresh);
+setTitle(view.title);
+document.getElementById("view").append(...view.nodes);
+await refresh();
+setInterval(() => {
+  if (fresh.checked && !document.hidden) refresh();
+}, REFRESH_MS);
+
+function setTitle(title) {
+  document.getElementById("title").textContent = title;
+  document.title = `${title} - Groupkeeper`;
+}
+
+// Asks once more; an earlier question that has no answer yet is given up.
+async function refresh() {
+  running?.abort();
+  const asking = (running = new AbortController());
+  document.getElementById("main").setAttribute("aria-busy", "true");
+  let found;
+  try {
+    found = await view.refresh(asking.signal);
+    shownAt = new Date();
+  } catch (error) {
+    if (asking.signal.aborted) return;
+    found = [{ kind: "bad", lines: [failure(error)] }];
+  }
+  if (asking.signal.aborted) return;
+  document.getElementById("main").setAttribute("aria-busy", "false");
+  showNotices(found);
+  updateTimes();
+}
+
+function failure(error) {
+  const reason = error instanceof TypeError ? "the node does not answer" : error.message;
+  return shownAt ? `As of ${shownAt.toLocaleTimeString("en-GB")}, because ${reason}.` : `Nothing can be shown: ${reason}.`;
+}
+
+// Each notice has a kind ("bad" or "busy") and lines, which are texts or nodes.
+function showNotices(found) {
+  const shown = found.filter((notice) => notice.lines.length).map(({ kind, lines }) =>
+    lines.length === 1
+      ? element("p", { class: `notice ${kind}` }, lines[0])
+      : element("div", { class: `notice ${kind}` }, element("ul", {}, ...lines.map((line) => element("li", {}, line)))));
+  replaceIfChanged(notices, shown);
+}
