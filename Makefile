@@ -23,7 +23,7 @@ OURS := --no-deps --no-build-isolation --force-reinstall .
 CHECKED = hatch_build.py docs/site_hooks.py $(wildcard audit coordinator protocol storage tests bench)
 ARGS ?=
 
-.PHONY: help audit-package install install-audit install-dev run test-quick test test-all explore simulate golden lint format demo bench docs lock clean
+.PHONY: help audit-package install install-audit install-dev run test-quick test test-all explore simulate golden lint format demo bench screenshots docs lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -123,6 +123,9 @@ demo: $(DEMO_STAMP) ## two consumers, a takeover and a crash; and (with Java) a 
 
 bench: $(DEV_STAMP) ## measure a node (bench/ says how)
 	@exec $(BIN)/python -m bench $(ARGS)
+
+screenshots: $(DEV_STAMP) ## the pictures of the page for browsers in docs/images
+	@exec $(BIN)/python -m bench screenshots docs/images
 
 docs: $(DEV_STAMP) ## the documentation as a site of files: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from bench import audit, closing, code, compaction, compare, figures, instructions, report
+from bench import (
+    audit,
+    browsing,
+    closing,
+    code,
+    compaction,
+    compare,
+    figures,
+    instructions,
+    report,
+    screenshots,
+)
 from bench.attack import cli as attack
 from bench.cluster import Address, Unprepared
 from bench.failover import cli as failover
@@ -48,6 +59,7 @@ or against one that is started for it:
 `python -m bench compare --help`: play them side by side with a real Kafka.
 `python -m bench audit --help`: audit a large log.
 `python -m bench attack --help`: what clients that ask for much do to others.
+`python -m bench browsing --help`: how soon the page for browsers is answered when there are many groups.
 `python -m bench closing --help`: how long connections that close at once hold the event loop.
 `python -m bench code --help`: count what the code itself is like.
 `python -m bench compaction --help`: compact a large log under commits.
@@ -56,6 +68,7 @@ or against one that is started for it:
 `python -m bench forwarding --help`: what passes through a gateway, and what that costs.
 `python -m bench instructions --help`: count what a request costs the compiled server.
 `python -m bench polling --help`: monitors poll groups that are at the cluster, through a gateway.
+`python -m bench screenshots --help`: pictures of the page for browsers.
 Groups named bench-* are created and deleted again; the topic `bench` stays.
 bench/README.md explains the numbers.
 
@@ -66,6 +79,7 @@ Exit status: 0 good, 1 errors were counted, 2 wrong usage, 3 the server could no
 COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "attack": attack.main,
     "audit": audit.main,
+    "browsing": browsing.main,
     "closing": closing.main,
     "code": code.main,
     "compaction": compaction.main,
@@ -75,6 +89,7 @@ COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "forwarding": forwarding.main,
     "instructions": instructions.main,
     "polling": polling.main,
+    "screenshots": screenshots.main,
 }
 
 

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A headless Chromium that Playwright drives: it finds things by role and name, as a screen reader names them."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from bench.browser import LIMIT_MS, find_chromium, launch
 from tests.support.missing import skip_or_fail
 
-LIMIT_MS: Final = 120_000
-_FLAGS: Final = ("--no-sandbox", "--disable-dev-shm-usage")
 Scheme = Literal["dark", "light"]
 
 
@@ -23,16 +21,12 @@ def chromium() -> Iterator[Browser]:
 
     While it runs, this process can run no other event loop.
     """
-    binary = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    binary = find_chromium()
     if binary is None:
         skip_or_fail("this test looks at a page with Chromium, and there is none")
     expect.set_options(timeout=LIMIT_MS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=binary, args=list(_FLAGS), timeout=LIMIT_MS)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    with launch(binary) as browser:
+        yield browser
 
 
 @contextmanager

@@ -54,9 +54,9 @@ function describe(found) {
     ["Committed offsets", formatNumber(found.offsets)],
     ["Protocol", [found.protocol_type, found.protocol].filter(Boolean).join(", ") || "none"],
     ["Generation", formatNumber(found.generation)],
-    ["Leader", found.leader || "none"],
     ["Node", `${found.node}`],
     ["Partition", `${found.partition}`],
+    ["Leader", found.leader || "none"],
   ];
 }
 
