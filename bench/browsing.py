@@ -14,17 +14,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from bench import figures
 from bench.cluster import Cluster
 from bench.machine import describe
 from bench.page import facts_table, write_part
-from bench.stocked import SETTINGS, group_names, stock
+from bench.stocked import SETTINGS, stock
 from bench.watched import Turn, WatchedNode
 
-RESULTS: Final = Path(__file__).with_name("RESULTS.md")
 TIMEOUT_S: Final = 1_800.0
 TURN_LIMIT_S: Final = 0.020
 QUESTIONS: Final = {
-    "the first page, by group id": "groups",
+    figures.FIRST_PAGE: "groups",
     "the first page, largest lag first": "groups?sort=lag&order=desc",
     "the first page, by state": "groups?sort=state",
     "a search that finds one group in 24": "groups?search=billing-worker",
@@ -90,7 +90,9 @@ def main(arguments: Sequence[str]) -> int:
         lines = list(table(asked, node.turns()))
     print(*lines, sep="\n")
     if options.write:
-        title = f"# Looking at {len(group_names(options.groups)):,} groups"
-        how = f'`make bench ARGS="browsing --groups {options.groups} --rounds {options.rounds}"`'
-        write_part(RESULTS, "\n\n".join([title, how, facts_table(facts), "\n".join(lines)]))
+        command = f"`python -m bench browsing --groups {options.groups} --rounds {options.rounds} --write`"
+        shown = facts_table({**facts, "command": command, "groups": f"{options.groups:,}"})
+        title = f"# {figures.BROWSING}"
+        write_part(figures.RESULTS, "\n\n".join([title, shown, f"## {figures.ANSWERS}", "\n".join(lines)]))
+        figures.renew()
     return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of README.md and docs/gateway.md: taken from RESULTS.md, in this one place.
+"""The figures of README.md, docs/gateway.md and docs/http.md: taken from RESULTS.md, in this one place.
 
 RESULTS.md has them as they were measured; a reader of the others wants few digits and the two columns that differ.
 """
@@ -19,6 +19,10 @@ from bench.servers import REPOSITORY
 RESULTS: Final = REPOSITORY / "bench" / "RESULTS.md"
 README: Final = REPOSITORY / "README.md"
 GATEWAY: Final = REPOSITORY / "docs" / "gateway.md"
+HTTP: Final = REPOSITORY / "docs" / "http.md"
+BROWSING: Final = "The page for browsers"
+ANSWERS: Final = "Answers to its questions"
+FIRST_PAGE: Final = "the first page, by group id"
 BEGIN: Final = "<!-- figures: made of bench/RESULTS.md by `python -m bench figures` -->\n"
 END: Final = "<!-- end of figures -->\n"
 KAFKA, OS, ALWAYS = "Kafka", "Groupkeeper, log.flush=os", "Groupkeeper, log.flush=always"
@@ -130,6 +134,23 @@ def beside_haproxy(results: str) -> Iterator[str]:
     yield f"\n{textwrap.fill(' '.join(sentences), 120)}\n\n"
 
 
+def of_many_groups(results: str) -> Iterator[str]:
+    """What docs/http.md shows: how soon the first page of many groups is answered. Raises NoFigures."""
+    part = results.partition(f"# {BROWSING}\n")[2]
+    facts = _facts(part)
+    if not {"date", "machine", "groups"} <= facts.keys():
+        raise NoFigures("bench/RESULTS.md does not say how soon the page for browsers is answered")
+    table = _table(part, ANSWERS)
+    first = _row(table, question=FIRST_PAGE)
+    turns = max(_number(row["longest turn, CPU ms"]) for row in table)
+    sentences = (
+        f"The first page of {facts['groups']} groups was answered in {_number(first['first answer, ms']):.0f} ms.",
+        f"The longest turn of the node's event loop meanwhile had {turns:.1f} ms of processor time.",
+        f"So measured by {facts['command']} on {facts['date'][:10]}: {facts['machine']}.",
+    )
+    yield f"\n{textwrap.fill(' '.join(sentences), 120)}\n\n"
+
+
 def _facts(results: str) -> dict[str, str]:
     head = results.partition("\n## ")[0]
     return dict(re.findall(r"^\| (\w[\w ]*) \| (.+) \|$", head, re.MULTILINE))
@@ -159,4 +180,4 @@ def _rate(cell: str) -> str:
     return f"{round(_number(cell), -2):,.0f}"
 
 
-PAGES: Final[dict[Path, Lines]] = {README: beside_kafka, GATEWAY: beside_haproxy}
+PAGES: Final[dict[Path, Lines]] = {README: beside_kafka, GATEWAY: beside_haproxy, HTTP: of_many_groups}

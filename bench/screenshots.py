@@ -20,7 +20,7 @@ from bench.stocked import END, PARTITIONS, SETTINGS, TOPIC, stock
 TIMEOUT_S: Final = 1_800.0
 GROUP: Final = "billing"
 MEMBERS: Final = 3
-SHORT, TALL, PHONE = (1_200, 720), (1_200, 1_080), (390, 844)
+FEW, SHORT, TALL, PHONE = (1_200, 420), (1_200, 720), (1_200, 1_080), (390, 844)
 
 
 class Picture(NamedTuple):
@@ -34,7 +34,7 @@ class Picture(NamedTuple):
 
 PICTURES: Final = {
     3: (
-        Picture("page-3-groups", "/", SHORT),
+        Picture("page-3-groups", "/", FEW),
         Picture("page-one-group", f"/group?group={GROUP}", TALL),
         Picture("page-one-group-phone", f"/group?group={GROUP}", PHONE, "dark"),
         Picture("page-nodes", "/nodes", SHORT),

@@ -3,13 +3,28 @@
 
 import pytest
 
-from bench.figures import BEGIN, END, NoFigures, beside_haproxy, beside_kafka, placed
+from bench.browsing import Asked as AskedPage
+from bench.browsing import table
+from bench.figures import (
+    ANSWERS,
+    BEGIN,
+    BROWSING,
+    END,
+    FIRST_PAGE,
+    NoFigures,
+    beside_haproxy,
+    beside_kafka,
+    of_many_groups,
+    placed,
+)
 from bench.forwarding import tables
 from bench.forwarding.asking import Asked
 from bench.forwarding.streaming import Carried
 from bench.forwarding.turns import NOTHING, THROUGH_US, Felt
+from bench.page import facts_table
 from bench.report import Result
 from bench.results import Runs, markdown
+from bench.watched import Turn
 
 PLACE = f"before\n\n{BEGIN}old\n{END}\nafter\n"
 FACTS = {
@@ -109,3 +124,15 @@ def test_a_gateway_stands_beside_haproxy() -> None:
 def test_a_gateway_that_was_not_measured_has_no_figures() -> None:
     with pytest.raises(NoFigures, match="what a gateway costs"):
         placed(PLACE, page(ALL), beside_haproxy)
+
+
+def test_the_first_page_of_many_groups_is_shown_with_the_longest_turn() -> None:
+    asked = [AskedPage(FIRST_PAGE, 1.0, 2.0, [0.1574, 0.2]), AskedPage("other", 3.0, 4.0, [0.001])]
+    lines = "\n".join(table(asked, [Turn(1.5, 0.0052, 0.006), Turn(3.5, 0.0061, 0.01), Turn(5.0, 1.0, 1.0)]))
+    facts = facts_table({**FACTS, "groups": "100,000"})
+    results = f"# {BROWSING}\n\n{facts}\n\n## {ANSWERS}\n\n{lines}\n"
+    words = " ".join(placed(PLACE, results, of_many_groups).split())
+    assert "The first page of 100,000 groups was answered in 157 ms." in words
+    assert "meanwhile had 6.1 ms of processor time" in words
+    with pytest.raises(NoFigures, match="the page for browsers"):
+        placed(PLACE, "", of_many_groups)
