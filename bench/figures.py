@@ -145,8 +145,9 @@ def of_many_groups(results: str) -> Iterator[str]:
     turns = max(_number(row["longest turn, CPU ms"]) for row in table)
     sentences = (
         f"The first page of {facts['groups']} groups was answered in {_number(first['first answer, ms']):.0f} ms.",
-        f"The longest turn of the node's event loop meanwhile had {turns:.1f} ms of processor time.",
-        f"So measured by {facts['command']} on {facts['date'][:10]}: {facts['machine']}.",
+        f"While all questions of the page were asked, the longest turn of the node's event loop took {turns:.1f} ms",
+        "of processor time.",
+        f"Measured with {facts['command']} on {facts['date'][:10]}: {facts['machine']}.",
     )
     yield f"\n{textwrap.fill(' '.join(sentences), 120)}\n\n"
 

@@ -4,7 +4,7 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
@@ -25,7 +25,7 @@ from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
-from coordinator.node import Node
+from coordinator.node import Node, Partitions
 from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
@@ -176,7 +176,7 @@ class App(NodeComponents):
         store = self.open_catalogue()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
-        self.topics = store.catalogue.snapshot_topics
+        self._catalogue = store.catalogue
         store.catalogue.refusals = self.stats.limit_refusals
         store.on_topics_deleted = self.drop_offsets_of_topics_in_steps
         return Node(
@@ -261,7 +261,7 @@ class App(NodeComponents):
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
-            ends=None if self.settings.is_gateway else lambda: self.find_declared_ends(self.topics()),
+            ends=None if self.settings.is_gateway else self.find_declared_ends,
         )
         self.admin, url = await start_admin(
             address,
@@ -318,22 +318,25 @@ class App(NodeComponents):
             self.stats.last_flush_ms or None,
         )
 
-    async def find_lags(self) -> "LagOf":
-        """Return the function for the lag of a group."""
-        ends = await self.find_declared_ends(self.topics())
+    async def find_lags(self, partitions: Partitions | None) -> "LagOf":
+        """Return the function for the lag of groups that have offsets in these partitions; None means all."""
+        ends = await self.find_declared_ends(partitions)
         return lambda kept, slices: sum_group_lag(kept, ends, slices)
 
-    async def find_declared_ends(self, topics: Collection[Topic]) -> Ends:
-        """Return the ends of these topics' partitions that end groups have committed."""
-        return await declared_ends(self.manager, topics, self.settings)
+    async def find_declared_ends(self, partitions: Partitions | None = None) -> Ends:
+        """Return the ends of at least these partitions that end groups have committed; None means all."""
+        return await declared_ends(self.manager, self.find_topics(partitions), self.settings)
 
-    async def find_ends(self, partitions: Mapping[str, Collection[int]]) -> "KnownEnds":
+    def find_topics(self, partitions: Partitions | None) -> Collection[Topic]:
+        """Return the topics of these partitions that exist; None means all topics."""
+        if partitions is None:
+            return self._catalogue.snapshot_topics()
+        found = map(self._catalogue.topics_by_name.get, partitions)
+        return [topic for topic in found if topic is not None]
+
+    async def find_ends(self, partitions: Partitions) -> "KnownEnds":
         """Return the known ends of some partitions, by topic."""
-        store = self._topics
-        assert store is not None, "there is no catalogue yet"
-        catalogue = store.catalogue
-        topics = [topic for topic in map(catalogue.topics_by_name.get, partitions) if topic is not None]
-        ends = await self.find_declared_ends(topics)
+        ends = await self.find_declared_ends(partitions)
         return {
             topic: {part: known[part].offset for part in partitions[topic] if part in known}
             for topic, known in ends.items()

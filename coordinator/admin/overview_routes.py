@@ -19,7 +19,13 @@ from coordinator.overview.group_details import (
     OffsetsQuery,
     parse_offset_position,
 )
-from coordinator.overview.group_list import ORDERS, GroupListPage, GroupListQuery, parse_position
+from coordinator.overview.group_list import (
+    ORDERS,
+    GroupListPage,
+    GroupListQuery,
+    name_node,
+    parse_position,
+)
 from coordinator.overview.paging import LIMIT_DEFAULT
 from coordinator.overview.partition_list import (
     FIRST,
@@ -28,7 +34,6 @@ from coordinator.overview.partition_list import (
     parse_partition_position,
 )
 from coordinator.overview.status import ServiceStatus
-from coordinator.topology.view import NO_NODE
 
 T = TypeVar("T")
 
@@ -59,7 +64,10 @@ class OverviewRoutes:
     def __init__(self, overview: Overview) -> None:
         self._overview = overview
         self._pages: SharedWork[GroupListQuery, bytes] = SharedWork("page of groups")
-        self._groups_asked: SharedWork[GroupQuery, GroupAnswer] = SharedWork("details of a group")
+        self._asked: Mapping[type[GroupQuery], SharedWork[GroupQuery, GroupAnswer]] = {
+            kind: SharedWork(f"{kind.__name__} of a group")
+            for kind in (DetailsQuery, MembersQuery, OffsetsQuery)
+        }
         self._partition_pages: SharedWork[PartitionListQuery, bytes] = SharedWork("page of partitions")
         self._statuses: SharedWork[None, bytes] = SharedWork("status of all nodes")
 
@@ -81,7 +89,7 @@ class OverviewRoutes:
         self, parse: Callable[[Mapping[str, str]], GroupQuery], request: web.Request
     ) -> web.Response:
         query = parse(request.query)
-        answer = await self._groups_asked.get(query, partial(self._overview.ask_about_group, query))
+        answer = await self._asked[type(query)].get(query, partial(self._overview.ask_about_group, query))
         if isinstance(answer, GroupNotFound):
             return _not_found(answer)
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
@@ -109,9 +117,9 @@ def _not_found(answer: GroupNotFound) -> web.Response:
     if not answer.missing:
         return web.Response(status=404, text="there is no such group\n")
     part = answer.missing[0]
-    where = "no node" if part.node == NO_NODE else f"node {part.node}"
     return web.Response(
-        status=503, text=f"the partition of this group cannot be asked now: {where}: {part.reason}\n"
+        status=503,
+        text=f"the partition of this group is not available now: {name_node(part.node)}: {part.reason}\n",
     )
 
 

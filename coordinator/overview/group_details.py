@@ -7,9 +7,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from coordinator.groups.rebalance_timings import RebalanceTimings
 from coordinator.overview.group_list import UnservedPart
 from coordinator.overview.paging import LIMIT_DEFAULT, check_limit
-from coordinator.telemetry.recent_rebalances import EndedRebalance
 
 ASSIGNED_PARTITIONS_MAX: Final = 1_000
 """The most partitions that are listed of one member."""
@@ -62,10 +62,46 @@ class RunningRebalance(msgspec.Struct, frozen=True):
     awaited: int
 
 
+class EndedRebalance(msgspec.Struct, frozen=True):
+    """A rebalance that is over. `began_ms` is in Unix milliseconds, the other times are in milliseconds.
+
+    `slowest_member` is the one that the group waited for longest, `slowest_member_ms` is for how long it waited for
+    this one alone. The generation is the new one; a group that became empty has no leader.
+    """
+
+    began_ms: int
+    duration_ms: int
+    cause: str
+    generation: int
+    members: int
+    slowest_member: str
+    slowest_member_host: str
+    slowest_member_ms: int
+    leader: str
+    assignment_ms: int
+
+
+def describe_ended_rebalance(timings: RebalanceTimings) -> EndedRebalance:
+    """Return the description of a rebalance that has ended."""
+    return EndedRebalance(
+        began_ms=timings.ended_wall_ms - timings.total_duration_ms,
+        duration_ms=timings.total_duration_ms,
+        cause=timings.cause.value,
+        generation=timings.generation_id,
+        members=timings.member_count,
+        slowest_member=timings.slowest_member_id,
+        slowest_member_host=timings.slowest_host,
+        slowest_member_ms=timings.slowest_member_ms,
+        leader=timings.leader_id,
+        assignment_ms=timings.assignment_ms,
+    )
+
+
 class GroupFacts(msgspec.Struct, frozen=True):
     """A group as a whole, with its last rebalances, the newest first. `members` and `offsets` are their numbers.
 
-    `protocol` is the partition assignor; `leader` is the member that makes the assignments.
+    `protocol` is the one that the members have chosen, for consumers a partition assignor; `leader` is the member that
+    makes the assignments.
     """
 
     group: str
@@ -88,7 +124,7 @@ class MemberRow(msgspec.Struct, frozen=True):
     """A member. `awaited` is True while the group waits for it in a rebalance.
 
     `partitions` counts those assigned to it, the first ASSIGNED_PARTITIONS_MAX of which `assignment` lists by topic;
-    both are None if the assignment is not one of Kafka's consumers.
+    both are None if the assignment is not one of Kafka's consumers, or is too large to be decoded.
     """
 
     member: str

@@ -17,6 +17,7 @@ from coordinator.overview.paging import (
     cut_page,
     is_before,
 )
+from coordinator.topology.view import NO_NODE
 from protocol.newtypes import Partition
 
 SortKey = Literal["group", "state", "members", "offsets", "lag", "rebalances"]
@@ -85,6 +86,11 @@ class UnservedPart(msgspec.Struct, frozen=True):
     node: int
     partitions: list[int]
     reason: str
+
+
+def name_node(node: int) -> str:
+    """Return a node of an UnservedPart in words."""
+    return "no node" if node == NO_NODE else f"node {node}"
 
 
 def list_unserved_parts(node: int, reasons: Mapping[Partition, str]) -> list[UnservedPart]:

@@ -22,11 +22,12 @@ from coordinator.overview.group_details import (
     OffsetsQuery,
     RunningRebalance,
     cut_assignment,
+    describe_ended_rebalance,
     format_offset_position,
     merge_group_answers,
 )
 from coordinator.overview.local_groups import LocalGroups
-from coordinator.overview.paging import FirstOf, cut_page
+from coordinator.overview.paging import PAGE_CHARACTERS_MAX, FirstOf, cut_page
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.slices import Slices
@@ -34,7 +35,7 @@ from protocol.consumer_protocol import decode_assignment
 from protocol.newtypes import GroupId
 from storage.format.records import OffsetAndMetadata
 
-ASSIGNMENT_BYTES_MAX: Final = 1_000_000
+ASSIGNMENT_BYTES_MAX: Final = 100_000
 """A larger assignment is not decoded, because that would keep the event loop too long."""
 
 KnownEnds = Mapping[str, Mapping[int, int]]
@@ -58,9 +59,14 @@ class LocalGroupDetails:
     async def ask(self, query: GroupQuery) -> GroupAnswer:
         """Return the answer to a question about one group."""
         kept = self._manager.find(GroupId(query.group))
-        if kept is None or kept.group.is_dead:
-            partition = self._manager.partition_for(GroupId(query.group))
-            return merge_group_answers([GroupNotFound(partition, self._groups.list_missing_parts())], ())
+        if kept is not None and not kept.group.is_dead:
+            answer = await self._answer(kept, query)
+            if self._manager.is_group_still_served(kept) and not kept.group.is_dead:
+                return answer
+        partition = self._manager.partition_for(GroupId(query.group))
+        return merge_group_answers([GroupNotFound(partition, self._groups.list_missing_parts())], ())
+
+    async def _answer(self, kept: GroupEntry, query: GroupQuery) -> GroupAnswer:
         match query:
             case DetailsQuery():
                 return await self._details(kept)
@@ -86,7 +92,10 @@ class LocalGroupDetails:
             partition=kept.shard.partition,
             node=self._node_id,
             rebalance=self._running_rebalance(group),
-            rebalances=self._manager.recent_rebalances.of_group(kept.group_id),
+            rebalances=[
+                describe_ended_rebalance(each)
+                for each in self._manager.recent_rebalances.of_group(kept.group_id)
+            ],
         )
 
     def _running_rebalance(self, group: ClassicGroup) -> RunningRebalance | None:
@@ -96,8 +105,7 @@ class LocalGroupDetails:
         return RunningRebalance(
             began_ms=clock.wall_ms() - (clock.mono_ms() - timings.began_ms),
             cause=timings.cause.value,
-            awaited=sum(is_awaited(group, member) for member in group.members.values())
-            + len(group.pending_members),
+            awaited=count_awaited(group),
         )
 
     async def _members(self, kept: GroupEntry, query: MembersQuery) -> MembersPage:
@@ -108,9 +116,13 @@ class LocalGroupDetails:
             first.offer(("", member.member_id), member)
             if slices.is_over:
                 await slices.yield_to_event_loop()
-        rows = []
+        rows: list[MemberRow] = []
+        characters = 0
         for member in first.in_order():
             rows.append(make_member_row(group, member))
+            if characters > PAGE_CHARACTERS_MAX:
+                break  # the page has no room for this row, and none further needs to be decoded
+            characters += rows[-1].characters
             if slices.is_over:
                 await slices.yield_to_event_loop()
         shown, left_out = cut_page(rows, query.limit)
@@ -136,6 +148,13 @@ class LocalGroupDetails:
         shown, left_out = cut_page(make_offset_rows(found, ends), query.limit)
         following = format_offset_position(shown[-1]) if left_out else None
         return OffsetsPage(shown, following, kept.offsets.count)
+
+
+def count_awaited(group: ClassicGroup) -> int:
+    """Return for how many members a group waits, with those that were given an id and have not joined yet."""
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return len(group.members) - group.num_members_awaiting_join + len(group.pending_members)
+    return 1 if group.state is GroupState.COMPLETING_REBALANCE else 0
 
 
 def is_awaited(group: ClassicGroup, member: MemberMetadata) -> bool:

@@ -7,6 +7,7 @@ The page shows what is in memory: an offset may be shown some milliseconds befor
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
+from coordinator.node import Partitions
 from coordinator.overview.group_list import (
     UNKNOWN_LAG,
     GroupListPage,
@@ -43,11 +44,11 @@ class LocalGroups:
         node_id: int,
         manager: GroupMetadataManager,
         failed: Mapping[Partition, str],
-        find_lags: Callable[[], Awaitable[LagOf]],
+        find_lags: Callable[[Partitions | None], Awaitable[LagOf]],
     ) -> None:
         """`failed` are the partitions that could not be loaded, with the reason.
 
-        `find_lags` returns the function for the lags that one page shows.
+        `find_lags` returns the function for the lags of groups that have offsets in some partitions, None for any.
         """
         self._node_id = node_id
         self._manager = manager
@@ -56,7 +57,7 @@ class LocalGroups:
 
     async def list_groups(self, query: GroupListQuery) -> GroupListPage:
         """Return the page of this node's groups."""
-        lag_of = await self._find_lags()
+        lag_of = await self._find_lags(None)
         slices = Slices(self._manager.clock.nanos)
         first: FirstOf[GroupEntry] = FirstOf(query.limit + 1, query.after, descending=query.descending)
         search, total, states = query.search.lower(), 0, Counter[str]()
@@ -92,7 +93,7 @@ class LocalGroups:
 
     async def find_lag(self, kept: GroupEntry) -> int | None:
         """Return the lag of one group as the list shows it."""
-        lag_of = await self._find_lags()
+        lag_of = await self._find_lags({topic: list(held) for topic, held in kept.offsets.by_topic.items()})
         return await lag_of(kept, Slices(self._manager.clock.nanos))
 
     def list_missing_parts(self) -> list[UnservedPart]:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from coordinator.overview.group_list import UnservedPart
-from coordinator.topology.view import NO_NODE
+from coordinator.overview.group_list import UnservedPart, name_node
 
 PROBLEMS_MAX: Final = 20
 """The most problems that are listed of one node."""
@@ -21,8 +20,8 @@ class StatusQuery(msgspec.Struct, frozen=True, tag=True):
 class NodeStatus(msgspec.Struct, frozen=True):
     """One node: `partitions` counts those that it serves; disk space is in bytes, None if it is not known.
 
-    `journal_bytes` are those of the log's journals. `last_flush_ms` is when the last flush to disk began, in Unix
-    milliseconds; None if there was none since the start.
+    `journal_bytes` are those of the log's journals. `last_flush_ms` is when the last successful flush to disk
+    began, in Unix milliseconds; None if there was none since the start.
     `gateways` and `upstream` are those of /ready: None if there is no cluster.
     """
 
@@ -148,7 +147,7 @@ def _cluster_problems(
 
 
 def _missing_problem(part: UnservedPart) -> str:
-    where = "no node" if part.node == NO_NODE else f"node {part.node}"
+    where = name_node(part.node)
     shown = ", ".join(map(str, part.partitions[:PROBLEMS_MAX]))
     more = ", and more" if len(part.partitions) > PROBLEMS_MAX else ""
     return (

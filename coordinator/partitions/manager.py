@@ -8,7 +8,6 @@ from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
-from coordinator.groups.rebalance_timings import RebalanceTimings
 from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
 from coordinator.partitions.group_log import LogWriter
@@ -18,7 +17,7 @@ from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import DeadlineScheduler
 from coordinator.telemetry.logs import get_logger, suppress_if_flooded
-from coordinator.telemetry.recent_rebalances import RecentRebalances, describe_ended_rebalance
+from coordinator.telemetry.recent_rebalances import RecentRebalances
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode
@@ -222,18 +221,8 @@ class GroupMetadataManager:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
         if outcome.ended_rebalance is not None:
-            self._record_ended_rebalance(kept, outcome.ended_rebalance)
-
-    def _record_ended_rebalance(self, kept: GroupEntry, timings: RebalanceTimings) -> None:
-        self.stats.count_finished_rebalance(timings)
-        group = kept.group
-        ended = describe_ended_rebalance(
-            timings,
-            generation=group.generation_id,
-            members=group.member_count,
-            now_ms=self.clock.wall_ms(),
-        )
-        self.recent_rebalances.add(kept.group_id, ended)
+            self.stats.count_finished_rebalance(outcome.ended_rebalance)
+            self.recent_rebalances.add(kept.group_id, outcome.ended_rebalance)
 
     def append_and_apply_commits(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
@@ -384,6 +373,7 @@ class GroupMetadataManager:
 
     def _remove(self, kept: GroupEntry) -> None:
         kept.shard.remove(kept)
+        self.recent_rebalances.forget(kept.group_id)
         try:
             kept.shard.renew_begun_group_mark(kept.group_id, self.clock.wall_ms())
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first

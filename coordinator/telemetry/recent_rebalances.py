@@ -1,62 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last rebalances of each group, for the overview: bounded soft state, which a restart empties."""
+"""The last rebalances of each group, for the overview: bounded soft state, which a restart empties.
 
-from collections import OrderedDict, deque
+Compiled, because every rebalance of a group ends here.
+"""
+
 from typing import Final
-
-import msgspec
 
 from coordinator.groups.rebalance_timings import RebalanceTimings
 from protocol.newtypes import GroupId
 
 REBALANCES_PER_GROUP: Final = 10
-CHARACTERS_MAX: Final = 4_000_000
+CHARACTERS_MAX: Final = 1_000_000
 """The most characters of all rebalances; beyond that, the groups that have not rebalanced for longest are forgotten."""
 CHARACTERS_PER_REBALANCE: Final = 200
 """The characters that a rebalance counts as in addition to its names, which clients choose."""
 
 
-class EndedRebalance(msgspec.Struct, frozen=True):
-    """A rebalance that is over. `began_ms` is in Unix milliseconds, the other times are in milliseconds.
-
-    `slowest_member` is the one that the group waited for longest, `slowest_member_ms` for how long it waited for this
-    one alone. The generation is the new one; a group that became empty has no leader.
-    """
-
-    began_ms: int
-    duration_ms: int
-    cause: str
-    generation: int
-    members: int
-    slowest_member: str
-    slowest_member_host: str
-    slowest_member_ms: int
-    leader: str
-    assignment_ms: int
-
-    @property
-    def characters(self) -> int:
-        """The characters that it counts as."""
-        names = len(self.slowest_member) + len(self.slowest_member_host) + len(self.leader)
-        return names + CHARACTERS_PER_REBALANCE
-
-
-def describe_ended_rebalance(
-    timings: RebalanceTimings, *, generation: int, members: int, now_ms: int
-) -> EndedRebalance:
-    """Return the description of a rebalance that has ended at `now_ms`, in Unix milliseconds."""
-    return EndedRebalance(
-        began_ms=now_ms - timings.total_duration_ms,
-        duration_ms=timings.total_duration_ms,
-        cause=timings.cause.value,
-        generation=generation,
-        members=members,
-        slowest_member=timings.slowest_member_id,
-        slowest_member_host=timings.slowest_host,
-        slowest_member_ms=timings.slowest_join_ms,
-        leader=timings.leader_id,
-        assignment_ms=timings.assignment_ms,
-    )
+def count_characters(rebalance: RebalanceTimings) -> int:
+    """Return the characters that a rebalance counts as."""
+    names = len(rebalance.slowest_member_id) + len(rebalance.slowest_host) + len(rebalance.leader_id)
+    return names + CHARACTERS_PER_REBALANCE
 
 
 class RecentRebalances:
@@ -65,28 +28,30 @@ class RecentRebalances:
     def __init__(self, characters_max: int = CHARACTERS_MAX) -> None:
         self._characters_max = characters_max
         self._characters = 0
-        self._by_group: OrderedDict[GroupId, deque[EndedRebalance]] = OrderedDict()
+        self._by_group: dict[GroupId, tuple[RebalanceTimings, ...]] = {}
         """The group whose last rebalance is the oldest comes first."""
 
-    def add(self, group_id: GroupId, rebalance: EndedRebalance) -> None:
+    def add(self, group_id: GroupId, rebalance: RebalanceTimings) -> None:
         """Add a rebalance that has ended just now."""
-        kept = self._by_group.get(group_id)
-        if kept is None:
-            kept = self._by_group[group_id] = deque()
+        kept = self._by_group.pop(group_id, ())
+        if not kept:
             self._characters += len(group_id)
-        else:
-            self._by_group.move_to_end(group_id)
-        kept.append(rebalance)
-        self._characters += rebalance.characters
-        if len(kept) > REBALANCES_PER_GROUP:
-            self._characters -= kept.popleft().characters
+        elif len(kept) == REBALANCES_PER_GROUP:
+            self._characters -= count_characters(kept[0])
+            kept = kept[1:]
+        self._by_group[group_id] = (*kept, rebalance)
+        self._characters += count_characters(rebalance)
         while self._characters > self._characters_max:
-            self._forget_oldest_group()
+            self.forget(next(iter(self._by_group)))
 
-    def _forget_oldest_group(self) -> None:
-        group_id, forgotten = self._by_group.popitem(last=False)
-        self._characters -= len(group_id) + sum(each.characters for each in forgotten)
+    def forget(self, group_id: GroupId) -> None:
+        """Forget the rebalances of a group: it is deleted, or others need the room."""
+        kept = self._by_group.pop(group_id, ())
+        if kept:
+            self._characters -= len(group_id)
+        for rebalance in kept:
+            self._characters -= count_characters(rebalance)
 
-    def of_group(self, group_id: GroupId) -> list[EndedRebalance]:
+    def of_group(self, group_id: GroupId) -> list[RebalanceTimings]:
         """Return the last rebalances of a group, the newest first."""
         return list(reversed(self._by_group.get(group_id, ())))

@@ -18,6 +18,7 @@ from coordinator.overview.partition_list import PartitionListPage, PartitionList
 from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
 from coordinator.workers import messages
 from coordinator.workers.question_relay import ANSWER_WITHIN_S
+from protocol.newtypes import GroupId
 
 NO_ANSWER_S: Final = ANSWER_WITHIN_S + 5.0
 """The seconds after which the supervisor itself counts as stuck."""
@@ -26,7 +27,7 @@ NO_ANSWER_S: Final = ANSWER_WITHIN_S + 5.0
 class AllNodesOverview:
     """Asks all nodes, and merges their answers."""
 
-    def __init__(self, send: Callable[[messages.AskAllNodes], None]) -> None:
+    def __init__(self, send: Callable[[messages.AskNodes], None]) -> None:
         """`send` sends a message to the supervisor."""
         self._send = send
         self._waiting: dict[int, asyncio.Future[list[UnservedPart]]] = {}
@@ -41,7 +42,7 @@ class AllNodesOverview:
 
     async def ask_about_group(self, query: GroupQuery) -> GroupAnswer:
         """Return the answer to a question about one group. Raises TimeoutError if the supervisor does not answer."""
-        answers, missing = await self._ask(msgspec.msgpack.encode(query))
+        answers, missing = await self._ask(msgspec.msgpack.encode(query), GroupId(query.group))
         return merge_group_answers((decode_group_answer(query, answer) for answer in answers), missing)
 
     async def list_partitions(self, query: PartitionListQuery) -> PartitionListPage:
@@ -56,12 +57,14 @@ class AllNodesOverview:
         nodes = [msgspec.msgpack.decode(answer, type=NodeStatus) for answer in answers]
         return merge_statuses(nodes, missing)
 
-    async def _ask(self, question: bytes) -> tuple[list[bytes], list[UnservedPart]]:
+    async def _ask(
+        self, question: bytes, group_id: GroupId | None = None
+    ) -> tuple[list[bytes], list[UnservedPart]]:
         self._next += 1
         request = self._next
         answers = self._answers[request] = []
         self._waiting[request] = asyncio.get_running_loop().create_future()
-        self._send(messages.AskAllNodes(request, question))
+        self._send(messages.AskNodes(request, question, group_id))
         try:
             async with asyncio.timeout(NO_ANSWER_S):
                 return answers, await self._waiting[request]

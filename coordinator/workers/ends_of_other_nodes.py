@@ -24,14 +24,20 @@ async def fetch_ends_of_other_nodes(
     settings: Settings,
     leads: Callable[[GroupId], bool],
     nanos: Nanos,
+    wanted: Partitions | None = None,
 ) -> dict[str, dict[int, CommittedEndOffset]]:
-    """Return the known ends of all topics whose end groups this node does not lead."""
+    """Return the known ends of the topics whose end groups this node does not lead.
+
+    `wanted` has the partitions of each topic to ask for; None means all.
+    """
     elsewhere: dict[GroupId, dict[str, Collection[int]]] = {}
     slices = Slices(nanos)
     for topic in topics:
         group_id = end_offsets_group_id(topic, settings)
         if group_id and not leads(group_id):
-            elsewhere.setdefault(group_id, {})[topic.name] = range(topic.partitions)
+            elsewhere.setdefault(group_id, {})[topic.name] = (
+                range(topic.partitions) if wanted is None else wanted[topic.name]
+            )
         if slices.is_over:
             await slices.yield_to_event_loop()
     ends: dict[str, dict[int, CommittedEndOffset]] = {}

@@ -50,7 +50,7 @@ class GatewayProcessPool:
         *,
         on_broker_seen: Callable[[], None],
         on_changed: Callable[[], None],
-        on_question: Callable[[messages.AskAllNodes, Reply], None],
+        on_question: Callable[[messages.AskNodes, Reply], None],
     ) -> None:
         """`tasks` are the supervisor's, which cancels them at its stop.
 
@@ -168,7 +168,7 @@ class GatewayProcessPool:
                 self._started(index, GatewayStartFailed(message.reason))
             case messages.UnknownBrokerSeen():
                 self._on_broker_seen()
-            case messages.AskAllNodes():
+            case messages.AskNodes():
                 self._on_question(message, process.send)
 
     def _started(self, index: int, error: GatewayStartFailed | None) -> None:

@@ -148,14 +148,14 @@ class NodeQuestion(_Message, frozen=True):
 
 
 class NodeAnswerPassedOn(_Message, frozen=True):
-    """One node's answer to an AskAllNodes."""
+    """One node's answer to an AskNodes."""
 
     request: int
     answer: bytes
 
 
 class NodesHaveAnswered(_Message, frozen=True):
-    """Ends the answers to an AskAllNodes; `missing` names the nodes without an answer, and unled partitions."""
+    """Ends the answers to an AskNodes; `missing` names the nodes without an answer, and unled partitions."""
 
     request: int
     missing: Sequence[UnservedPart]
@@ -288,11 +288,15 @@ class UpstreamEndOffsetsQuery(_Message, frozen=True):
     partitions: dict[str, tuple[int, ...]]
 
 
-class AskAllNodes(_Message, frozen=True):
-    """Asks to put a question to all nodes, which also a gateway may ask; NodesHaveAnswered comes last."""
+class AskNodes(_Message, frozen=True):
+    """Asks to put a question to all nodes, or to the one that leads a group; NodesHaveAnswered comes last.
+
+    A gateway may ask, too.
+    """
 
     request: int
     question: bytes
+    group_id: GroupId | None = None
 
 
 class NodeAnswer(_Message, frozen=True):
@@ -341,7 +345,7 @@ FromWorker = (
     | RelayCommittedOffsetsQuery
     | UpstreamEndOffsetsQuery
     | CommittedOffsetsReply
-    | AskAllNodes
+    | AskNodes
     | NodeAnswer
 )
 ToGateway = (
@@ -354,4 +358,4 @@ ToGateway = (
     | NodesHaveAnswered
     | Stop
 )
-FromGateway = GatewayListening | ProcessCannotServe | UnknownBrokerSeen | AskAllNodes
+FromGateway = GatewayListening | ProcessCannotServe | UnknownBrokerSeen | AskNodes

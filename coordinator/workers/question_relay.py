@@ -9,7 +9,7 @@ from typing import Final
 
 from coordinator.overview.group_list import UnservedPart
 from coordinator.workers.messages import (
-    AskAllNodes,
+    AskNodes,
     FromSupervisor,
     NodeAnswer,
     NodeAnswerPassedOn,
@@ -46,7 +46,7 @@ class QuestionRelay:
 
     def ask(
         self,
-        asked: AskAllNodes,
+        asked: AskNodes,
         reply: Reply,
         nodes: Mapping[int, bool],
         missing: Iterable[UnservedPart],

@@ -146,7 +146,7 @@ class Supervisor:
             launch_gateway,
             on_broker_seen=upstream.refresh_soon,
             on_changed=self._send_upstream,
-            on_question=self._ask_all_nodes,
+            on_question=self._ask_nodes,
         )
 
     def _open_catalogue(self, machine: HostResources) -> CatalogueStore:
@@ -346,8 +346,8 @@ class Supervisor:
                 self.ends.forward_query(node, message, self._leader_of(message.group_id))
             case messages.CommittedOffsetsReply():
                 self.ends.forward_reply(node, message)
-            case messages.AskAllNodes():
-                self._ask_all_nodes(message, self.workers[node].send)
+            case messages.AskNodes():
+                self._ask_nodes(message, self.workers[node].send)
             case messages.NodeAnswer():
                 self.questions.receive_answer(node, message)
             case messages.GroupGivenBackToCluster() if self.gateways is not None:
@@ -361,15 +361,23 @@ class Supervisor:
                     lambda _error: self._send(node, messages.UpstreamEndOffsetsReply(message.request, None)),
                 )
 
-    def _ask_all_nodes(self, asked: messages.AskAllNodes, reply: Reply) -> None:
+    def _ask_nodes(self, asked: messages.AskNodes, reply: Reply) -> None:
         nodes = {node: node in self.serving for node in self.nodes if node not in self.ended}
+        places = dict(enumerate(self.assignment.places))
+        if asked.group_id is not None:
+            partition = partition_for(asked.group_id, len(places))
+            places = {partition: places[partition]}
+            leader = self._leader_of(asked.group_id)
+            nodes = {node: serves for node, serves in nodes.items() if node == leader}
         unled = {
             Partition(partition): self.describe_failure(Partition(partition))
             if place.failed
             else "it is moving"
-            for partition, place in enumerate(self.assignment.places)
+            for partition, place in places.items()
             if place.failed or not place.leads or place.owner is None
         }
+        if asked.group_id is not None and not nodes:
+            unled.setdefault(partition, "it is moving")
         self.questions.ask(asked, reply, nodes, list_unserved_parts(NO_NODE, unled))
 
     def describe_failure(self, partition: Partition) -> str:

@@ -6,7 +6,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -16,7 +16,6 @@ from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
 from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.names import NAME_LENGTH_MAX
-from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
@@ -157,13 +156,16 @@ class WorkerApp(App):
         """Return what /api/v1 shows: the groups of all workers."""
         return self.all_nodes
 
-    async def find_declared_ends(self, topics: Collection[Topic]) -> Ends:
+    async def find_declared_ends(self, partitions: Partitions | None = None) -> Ends:
         """Return the ends that end groups of all nodes have committed."""
-        ends, leads = dict(await super().find_declared_ends(topics)), self.group_access.leads
-        others = await fetch_ends_of_other_nodes(self.ends, topics, self.settings, leads, self.clock.nanos)
+        ends, leads = dict(await super().find_declared_ends(partitions)), self.group_access.leads
+        topics = self.find_topics(partitions)
+        others = await fetch_ends_of_other_nodes(
+            self.ends, topics, self.settings, leads, self.clock.nanos, partitions
+        )
         return ends | others
 
-    async def find_ends(self, partitions: Mapping[str, Collection[int]]) -> "KnownEnds":
+    async def find_ends(self, partitions: Partitions) -> "KnownEnds":
         """Return the known ends of some partitions; behind a gateway the cluster is asked, for at most a second."""
         if not self.settings.is_gateway:
             return await super().find_ends(partitions)
@@ -173,9 +175,9 @@ class WorkerApp(App):
             return {}
         return {topic: {part: end.high for part, end in known.items()} for topic, known in ends.items()}
 
-    async def find_lags(self) -> "LagOf":
-        """Return the function for the lag of a group; behind a gateway, as of the last measurement."""
-        return self._last_lag if self.settings.is_gateway else await super().find_lags()
+    async def find_lags(self, partitions: Partitions | None) -> "LagOf":
+        """Return the function for the lag of groups; behind a gateway, as of the last measurement."""
+        return self._last_lag if self.settings.is_gateway else await super().find_lags(partitions)
 
     async def _last_lag(self, kept: GroupEntry, _slices: Slices) -> int | None:
         return self.lag.by_group.get(kept.group_id)

@@ -4,20 +4,18 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-import msgspec
 import pytest
 from aiohttp import ClientSession, web
 
 from coordinator.admin.overview_routes import parse_group_list_query
-from coordinator.overview.group_details import MemberRow, RunningRebalance
+from coordinator.overview.group_details import EndedRebalance, MemberRow, RunningRebalance
 from coordinator.overview.group_list import GroupListQuery
-from coordinator.telemetry.recent_rebalances import EndedRebalance
 from protocol.newtypes import GroupId, Partition
 from tests.partitions.running import PARTITIONS, Running, node
 
@@ -39,6 +37,12 @@ async def get(running: Running, path: str, **query: str) -> tuple[int, Any]:
     async with ClientSession() as session, session.get(address, params=query) as answer:
         text = await answer.text()
         return answer.status, json.loads(text) if answer.content_type == "application/json" else text
+
+
+def assert_documented(address: str, names: Iterable[str]) -> None:
+    """The section about an address has each of these names."""
+    section = re.split(r"^#+ ", DOCUMENTED.partition(f"# {address}\n")[2], flags=re.MULTILINE)[0]
+    assert [name for name in names if f"`{name}`" not in section] == []
 
 
 async def test_groups_are_paged_with_what_the_page_before_said(running: Running) -> None:
@@ -123,7 +127,7 @@ async def test_a_group_whose_partition_is_not_served_cannot_be_asked(running: Ru
     del running.app.manager.owned_partitions[partition]
     assert await get(running, "/api/v1/group", group="g") == (
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "the partition of this group cannot be asked now: node 1: damaged\n",
+        "the partition of this group is not available now: node 1: damaged\n",
     )
 
 
@@ -147,10 +151,11 @@ async def test_every_field_of_a_group_is_documented(running: Running) -> None:
     _, found = await get(running, "/api/v1/group", group="g")
     _, members = await get(running, "/api/v1/group/members", group="g")
     _, offsets = await get(running, "/api/v1/group/offsets", group="g")
-    rows: list[type[msgspec.Struct]] = [EndedRebalance, RunningRebalance, MemberRow]
-    names = [name for row in rows for name in row.__struct_fields__]
-    for name in (*found, *members, *offsets, *offsets["offsets"][0], *names):
-        assert f"`{name}`" in DOCUMENTED, name
+    pages = ("group", "limit", "after")
+    rebalances = (*EndedRebalance.__struct_fields__, *RunningRebalance.__struct_fields__)
+    assert_documented("/api/v1/group", (*found, *rebalances))
+    assert_documented("/api/v1/group/members", (*members, *MemberRow.__struct_fields__, *pages))
+    assert_documented("/api/v1/group/offsets", (*offsets, *offsets["offsets"][0], *pages))
 
 
 def test_a_query_is_read_from_an_address() -> None:
@@ -165,8 +170,8 @@ async def test_every_field_is_documented(running: Running) -> None:
     client = await running.client()
     await client.commit("g", 0, 7)
     _, page = await get(running, "/api/v1/groups")
-    for name in (*page, *page["groups"][0], "search", "state", "sort", "order", "limit", "after"):
-        assert f"`{name}`" in DOCUMENTED, name
+    names = (*page, *page["groups"][0], "search", "state", "sort", "order", "limit", "after")
+    assert_documented("/api/v1/groups", names)
 
 
 async def test_partitions_are_paged_with_what_the_page_before_said(running: Running) -> None:
@@ -189,8 +194,7 @@ async def test_partitions_are_paged_with_what_the_page_before_said(running: Runn
     others = dict.fromkeys(range(PARTITIONS), ("served", "", 0))
     assert states == others | {broken: ("failed", "damaged", 0), holder: ("served", "", 1)}
     assert shown[holder]["end_offset"] > 0
-    for name in shown[0]:
-        assert f"`{name}`" in DOCUMENTED, name
+    assert_documented("/api/v1/partitions", (*page, *shown[0], "limit", "after"))
 
 
 @pytest.mark.parametrize(
@@ -211,8 +215,7 @@ async def test_every_field_of_the_status_is_documented(running: Running) -> None
     status, found = await get(running, "/api/v1/status")
     assert status == HTTPStatus.OK
     assert (found["ready"], found["complete"], found["problems"], found["missing"]) == (True, True, [], [])
-    for name in (*found, *found["nodes"][0]):
-        assert f"`{name}`" in DOCUMENTED, name
+    assert_documented("/api/v1/status", (*found, *found["nodes"][0]))
 
 
 async def test_the_documented_command_asks_for_groups(running: Running) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import confluent_kafka as ck
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import Scheme, accessibility_violations, chromium, open_tab
 from tests.support.raw import RawConnection, alter_configs, commit_offsets, create_topic, standalone_commit
@@ -33,8 +33,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             for number in range(GROUPS):
                 group = f"simple-{number:02}"
                 connection.send(standalone_commit(group, "orders", {0: number}, metadata="by hand"), 9)
-            connection.send(standalone_commit(HOSTILE, "orders", {0: 5}, metadata=HOSTILE), 9)
-            for _ in range(GROUPS + 1):
+            for group in (HOSTILE, ""):
+                connection.send(standalone_commit(group, "orders", {0: 5}, metadata=HOSTILE), 8)
+            for _ in range(GROUPS + 2):
                 connection.receive()
         consumers = [join(service, f"billing-{number}") for number in range(2)]
         wait_until(
@@ -95,7 +96,7 @@ def first_column(tab: Page, table: str) -> list[str]:
 def test_groups_are_listed_with_their_state_members_and_lag(node: Service, tab: Page) -> None:
     show(tab, node, "/")
     expect(tab).to_have_title("Groups - Groupkeeper")
-    expect(tab.get_by_text(f"{GROUPS + 3} groups")).to_be_visible()
+    expect(tab.get_by_text(f"{GROUPS + 4} groups")).to_be_visible()
     tab.get_by_label("Group id contains").fill("billing")
     expect(rows(tab, "Groups")).to_have_count(1)
     expect(tab.locator("main")).to_match_aria_snapshot("""
@@ -105,7 +106,7 @@ def test_groups_are_listed_with_their_state_members_and_lag(node: Service, tab: 
           - searchbox "Group id contains": billing
           - combobox "State"
           - combobox "Groups per page"
-        - status: 1 of 63 groups
+        - status: 1 of 64 groups
         - region "Groups":
           - table "Groups":
             - rowgroup:
@@ -158,10 +159,23 @@ def test_the_list_is_sorted_by_its_heads_with_the_keyboard_too(node: Service, ta
     expect(tab.get_by_role("columnheader", name="Group")).not_to_have_attribute("aria-sort", re.compile(""))
 
 
+def press_twice(button: Locator) -> None:
+    """Press a button for the second time before there can be an answer to the first."""
+    button.evaluate("button => { button.click(); button.click(); }")
+
+
 def test_pages_follow_each_other_and_the_way_back_leads_to_the_same_page(node: Service, tab: Page) -> None:
-    show(tab, node, "/?limit=25&search=simple")
+    show(tab, node, "/?limit=25&search=simple&utm_source=mail&state=unknown")
     pages = tab.get_by_role("navigation", name="Pages of groups")
     expect(pages.get_by_role("button", name="Previous page")).to_be_disabled()
+    expect(rows(tab, "Groups").first).to_contain_text("simple-00")
+    press_twice(pages.get_by_role("button", name="Next page"))
+    expect(rows(tab, "Groups").first).to_contain_text("simple-25")
+    pages.get_by_role("button", name="Previous page").click()
+    expect(rows(tab, "Groups").first).to_contain_text("simple-00")
+    pages.get_by_role("button", name="Next page").click()
+    expect(rows(tab, "Groups").first).to_contain_text("simple-25")
+    press_twice(pages.get_by_role("button", name="Previous page"))
     expect(rows(tab, "Groups").first).to_contain_text("simple-00")
     pages.get_by_role("button", name="Next page").click()
     expect(rows(tab, "Groups").first).to_contain_text("simple-25")
@@ -174,6 +188,27 @@ def test_pages_follow_each_other_and_the_way_back_leads_to_the_same_page(node: S
     expect(rows(tab, "Groups").first).to_contain_text("simple-50")
     pages.get_by_role("button", name="Previous page").click()
     expect(rows(tab, "Groups").first).to_contain_text("simple-25")
+
+
+def test_a_page_that_cannot_be_had_leaves_the_one_before(node: Service, tab: Page) -> None:
+    show(tab, node, "/?limit=25&search=simple")
+    pages = tab.get_by_role("navigation", name="Pages of groups")
+    tab.route("**/api/v1/groups*", lambda route: route.abort())
+    pages.get_by_role("button", name="Next page").click()
+    expect(tab.get_by_role("status").first).to_contain_text("the node does not answer")
+    expect(pages.get_by_role("button", name="Next page")).to_be_enabled()
+    expect(pages.get_by_role("button", name="Previous page")).to_be_disabled()
+    tab.unroute_all()
+    pages.get_by_role("button", name="Next page").click()
+    expect(rows(tab, "Groups").first).to_contain_text("simple-25")
+    expect(tab.get_by_role("status").first).to_be_empty()
+
+
+def test_the_group_with_the_empty_id_is_shown(node: Service, tab: Page) -> None:
+    show(tab, node, "/")
+    tab.get_by_role("link", name="(empty id)").click()
+    expect(tab.get_by_role("heading", level=1)).to_have_text("(empty id)")
+    expect(rows(tab, "Committed offsets")).to_have_count(1)
 
 
 # --- one group ---
@@ -204,7 +239,7 @@ def test_a_group_is_shown_with_members_assignments_offsets_and_rebalances(node: 
     assert [member.partition("-")[0] for member in members] == ["billing", "billing"]
     assert facts["Leader"] in members
     tab.get_by_text("2 partitions").first.click()
-    expect(rows(tab, "Members").first).to_contain_text("orders: 0-1")
+    expect(rows(tab, "Members").first).to_contain_text("orders: 0\u20131")
     offsets = rows(tab, "Committed offsets").all_inner_texts()
     assert [row.split("\t")[:5] for row in offsets] == [
         ["orders", str(number), "400", "1,000", "600"] for number in range(4)
@@ -235,12 +270,25 @@ def test_a_refresh_keeps_what_the_user_has_opened(node: Service, tab: Page) -> N
     tab.clock.run_for(10_000)
     expect(rows(tab, "Committed offsets")).to_have_count(2)
 
+
+def test_a_row_that_changes_keeps_the_focus_and_stays_open(node: Service, tab: Page) -> None:
+    tab.clock.install()
     show(tab, node, "/group?group=billing")
-    opened = rows(tab, "Members").first
+    opened = rows(tab, "Members").last
     opened.get_by_text("2 partitions").press("Enter")
-    with tab.expect_response("**/api/v1/group/members*"):
-        tab.clock.run_for(10_000)
-    expect(opened.get_by_role("listitem")).to_have_text("orders: 0-1")
+    expect(opened.get_by_role("listitem")).to_be_visible()
+
+    def change(route: Route) -> None:
+        """Answer as the node does, but as if the group waited for all members, the first of which is gone."""
+        page = route.fetch().json()
+        page["members"] = [{**member, "awaited": True} for member in page["members"][1:]]
+        route.fulfill(json=page)
+
+    tab.route("**/api/v1/group/members*", change)
+    tab.clock.run_for(10_000)
+    expect(rows(tab, "Members")).to_have_count(1)
+    expect(opened).to_contain_text("awaited")
+    expect(opened.get_by_role("listitem")).to_be_visible()
     expect(opened.locator("summary")).to_be_focused()
 
 
@@ -260,7 +308,7 @@ def test_nothing_is_asked_while_refreshing_is_off(node: Service, tab: Page) -> N
 def test_nodes_are_shown_with_their_logs_and_partitions(node: Service, tab: Page) -> None:
     show(tab, node, "/nodes")
     (cells,) = [row.split("\t") for row in rows(tab, "Nodes and their logs").all_inner_texts()]
-    assert cells[:5] == ["1", "ready", str(GROUPS + 3), "50", "0"]
+    assert cells[:5] == ["1", "ready", str(GROUPS + 4), "50", "0"]
     assert re.fullmatch(r"[0-9.]+ [KMGT]iB", cells[5])
     assert first_column(tab, "Partitions of __consumer_offsets") == [str(number) for number in range(50)]
     expect(tab.get_by_role("heading", name="Brokers of the Kafka cluster")).to_have_count(0)
@@ -318,6 +366,6 @@ def test_a_node_that_is_gone_is_said_to_be_gone_and_the_last_answer_stays(
         service.kill9()
         tab.clock.run_for(10_000)
         expect(tab.get_by_role("status").first).to_have_text(
-            re.compile(r"As of [0-9:]+, because the node does not answer\.")
+            re.compile(r"Last updated at [0-9:]+: the node does not answer\.")
         )
         expect(tab.get_by_role("link", name="last-seen")).to_be_visible()

@@ -133,6 +133,6 @@ def test_the_first_page_of_many_groups_is_shown_with_the_longest_turn() -> None:
     results = f"# {BROWSING}\n\n{facts}\n\n## {ANSWERS}\n\n{lines}\n"
     words = " ".join(placed(PLACE, results, of_many_groups).split())
     assert "The first page of 100,000 groups was answered in 157 ms." in words
-    assert "meanwhile had 6.1 ms of processor time" in words
+    assert "event loop took 6.1 ms of processor time" in words
     with pytest.raises(NoFigures, match="the page for browsers"):
         placed(PLACE, "", of_many_groups)

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from coordinator.groups.classic.state import GroupState
-from coordinator.groups.rebalance_timings import RebalanceCause
+from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
+from coordinator.overview.group_details import EndedRebalance, describe_ended_rebalance
 from coordinator.telemetry.recent_rebalances import (
     CHARACTERS_PER_REBALANCE,
     REBALANCES_PER_GROUP,
-    EndedRebalance,
     RecentRebalances,
 )
 from protocol.newtypes import GroupId
@@ -114,7 +114,7 @@ SLOW: dict[str, Any] = {"session_ms": 600_000, "rebalance_ms": 60_000}
 
 
 def last_rebalance(cluster: Cluster) -> EndedRebalance:
-    return cluster.manager.recent_rebalances.of_group(GroupId("g"))[0]
+    return describe_ended_rebalance(cluster.manager.recent_rebalances.of_group(GroupId("g"))[0])
 
 
 def slowest(cluster: Cluster) -> tuple[str, int]:
@@ -129,7 +129,7 @@ def slowest(cluster: Cluster) -> tuple[str, int]:
 def test_a_rebalance_is_kept_with_its_times_and_its_slowest_member() -> None:
     cluster = Cluster()
     leader, second = cluster.stable_group(2, **SLOW)
-    began_ms = cluster.clock.wall_ms()
+    cluster.advance(7_000)
     cluster.member(**SLOW)
     cluster.advance(1_000)
     cluster.join(leader, **SLOW)
@@ -138,9 +138,8 @@ def test_a_rebalance_is_kept_with_its_times_and_its_slowest_member() -> None:
     generation = cluster.group().generation_id
     cluster.advance(500)
     cluster.sync(leader, generation, {})
-    assert began_ms >= WALL_START_MS
     assert last_rebalance(cluster) == EndedRebalance(
-        began_ms=began_ms,
+        began_ms=WALL_START_MS + 7_000,
         duration_ms=31_500,
         cause="member_joined",
         generation=generation,
@@ -200,18 +199,45 @@ def test_an_id_that_was_given_out_and_never_used_is_the_slowest() -> None:
     assert slowest(cluster) == (given_out, 19_000)
 
 
-def ended(cause: str = "member_left", leader: str = "") -> EndedRebalance:
-    return EndedRebalance(0, 0, cause, 1, 1, "", "", 0, leader, 0)
+def test_the_time_of_the_slowest_member_is_that_of_its_round_alone() -> None:
+    cluster = Cluster()
+    leader, second = cluster.stable_group(2, **SLOW)
+    cluster.member(**SLOW)
+    cluster.join(leader, **SLOW)
+    cluster.advance(5_000)
+    cluster.join(second, **SLOW)
+    last = cluster.member(**SLOW).response  # before the leader has made an assignment
+    assert last is None or last.error_code
+    for member in list(cluster.group().members)[:-1]:
+        cluster.join(member, **SLOW)
+        cluster.advance(1_000)
+    assert slowest(cluster) == (second, 5_000)
+
+
+def test_a_deleted_group_leaves_no_rebalances_to_one_of_its_name() -> None:
+    cluster = Cluster()
+    (only,) = cluster.stable_group(1)
+    cluster.leave(only)
+    assert cluster.manager.recent_rebalances.of_group(GroupId("g"))
+    cluster.manager.delete_group(GroupId("g"))
+    assert cluster.manager.recent_rebalances.of_group(GroupId("g")) == []
+
+
+def ended(leader: str = "") -> RebalanceTimings:
+    timings = RebalanceTimings(LEFT, 0)
+    timings.leader_id = leader
+    return timings
 
 
 def test_each_group_keeps_its_last_rebalances_the_newest_first() -> None:
     recent = RecentRebalances()
-    for number in range(REBALANCES_PER_GROUP + 3):
-        recent.add(GroupId("busy"), ended(str(number)))
-    recent.add(GroupId("calm"), ended("other"))
-    causes = [each.cause for each in recent.of_group(GroupId("busy"))]
-    assert causes == [str(number) for number in range(REBALANCES_PER_GROUP + 2, 2, -1)]
-    assert recent.of_group(GroupId("calm")) == [ended("other")]
+    timings = [ended() for _ in range(REBALANCES_PER_GROUP + 3)]
+    for each in timings:
+        recent.add(GroupId("busy"), each)
+    calm = ended()
+    recent.add(GroupId("calm"), calm)
+    assert recent.of_group(GroupId("busy")) == timings[:2:-1]
+    assert recent.of_group(GroupId("calm")) == [calm]
     assert recent.of_group(GroupId("unknown")) == []
 
 
@@ -227,5 +253,18 @@ def test_long_names_take_the_room_of_many_rebalances(size: int) -> None:
     recent = RecentRebalances(characters_max=100 * CHARACTERS_PER_REBALANCE)
     for _ in range(size):
         recent.add(GroupId("short"), ended())
-    recent.add(GroupId("long"), ended(leader="m" * 99 * CHARACTERS_PER_REBALANCE))
-    assert not recent.of_group(GroupId("short"))
+    long = ended(leader="m" * 98 * CHARACTERS_PER_REBALANCE)
+    recent.add(GroupId("long"), long)
+    assert recent.of_group(GroupId("short")) == []
+    assert recent.of_group(GroupId("long")) == [long]
+
+
+def test_the_room_of_forgotten_rebalances_is_free_again() -> None:
+    recent = RecentRebalances(characters_max=2 * CHARACTERS_PER_REBALANCE + 2)
+    for _ in range(3):
+        recent.add(GroupId("a"), ended())
+        recent.forget(GroupId("a"))
+    recent.forget(GroupId("a"))
+    for group in ("b", "c"):
+        recent.add(GroupId(group), ended())
+    assert [len(recent.of_group(GroupId(group))) for group in ("b", "c")] == [1, 1]

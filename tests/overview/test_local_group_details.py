@@ -2,13 +2,15 @@
 """The details of one group of a node: the group, its members, and its offsets."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
 
 from coordinator.jobs.lag_from_declared_ends import sum_group_lag
+from coordinator.node import Partitions
 from coordinator.overview.group_details import (
     ASSIGNED_PARTITIONS_MAX,
     ASSIGNMENT_CHARACTERS_MAX,
@@ -50,11 +52,17 @@ class Asking:
     cluster: Cluster
     failed: dict[Partition, str] = field(default_factory=dict)
     ends_asked: list[dict[str, list[int]]] = field(default_factory=list)
+    lags_asked: list[Partitions | None] = field(default_factory=list)
+    while_asking: Callable[[], object] = lambda: None
+    """Is called before the ends are known."""
 
-    async def _lags(self) -> LagOf:
+    async def _lags(self, partitions: Partitions | None) -> LagOf:
+        self.lags_asked.append(partitions)
+        self.while_asking()
         return lambda kept, slices: sum_group_lag(kept, {"t": {0: END}}, slices)
 
     async def _ends(self, partitions: Mapping[str, Collection[int]]) -> KnownEnds:
+        self.while_asking()
         self.ends_asked.append({topic: list(numbers) for topic, numbers in partitions.items()})
         return {"t": {0: 100}}
 
@@ -119,6 +127,13 @@ async def test_a_group_is_shown_with_its_last_rebalances(asking: Asking) -> None
     ]
 
 
+async def test_the_lag_is_asked_for_in_the_partitions_of_the_group_alone(asking: Asking) -> None:
+    for partition in (0, 3):
+        asking.cluster.commit(95, partition=partition)
+    assert (await asking.details()).lag == 5
+    assert asking.lags_asked == [{"t": [0, 3]}]
+
+
 async def test_a_simple_group_has_neither_protocol_nor_leader(asking: Asking) -> None:
     asking.cluster.commit(5, group="simple")
     found = await asking.details("simple")
@@ -129,12 +144,12 @@ async def test_a_simple_group_has_neither_protocol_nor_leader(asking: Asking) ->
 async def test_a_rebalance_under_way_is_shown_with_the_members_that_are_late(asking: Asking) -> None:
     cluster = asking.cluster
     leader, second, third = cluster.stable_group(3, **SLOW)
-    began_ms = cluster.clock.wall_ms()
+    cluster.advance(7_000)
     cluster.join(leader, **SLOW)
     cluster.advance(2_000)
     cluster.join(session_ms=60_000)  # gets an id, and has not joined with it yet
-    assert began_ms >= WALL_START_MS
-    assert (await asking.details()).rebalance == RunningRebalance(began_ms, "leader_rejoined", 3)
+    running = (await asking.details()).rebalance
+    assert running == RunningRebalance(WALL_START_MS + 7_000, "leader_rejoined", 3)
     assert await awaited(asking) == {second, third}
     cluster.join(second, **SLOW)
     assert await awaited(asking) == {third}
@@ -142,6 +157,7 @@ async def test_a_rebalance_under_way_is_shown_with_the_members_that_are_late(ask
 
 async def test_the_group_waits_for_the_leader_once_all_have_joined(asking: Asking) -> None:
     leader = asking.cluster.member().response.member_id
+    asking.cluster.join()  # gets an id, for which the group does not wait now
     running = (await asking.details()).rebalance
     assert running is not None
     assert (running.cause, running.awaited) == ("member_joined", 1)
@@ -314,6 +330,21 @@ async def test_a_deleted_group_is_not_found(asking: Asking) -> None:
     asking.cluster.commit(5, group="gone")
     asking.cluster.manager.delete_group(GroupId("gone"))
     assert isinstance(await asking.ask(DetailsQuery("gone")), GroupNotFound)
+
+
+@pytest.mark.parametrize("query", [DetailsQuery("g"), OffsetsQuery("g")])
+async def test_a_group_that_is_deleted_or_lost_meanwhile_is_not_found(query: GroupQuery) -> None:
+    for end in ("delete", "lose"):
+        asking = Asking(Cluster())
+        asking.cluster.commit(5)
+        manager = asking.cluster.manager
+        (partition,) = manager.owned_partitions
+        asking.while_asking = (
+            partial(manager.delete_group, GroupId("g"))
+            if end == "delete"
+            else partial(manager.remove_groups_for_partition, partition)
+        )
+        assert isinstance(await asking.ask(query), GroupNotFound)
 
 
 def test_the_answer_is_that_of_the_node_that_has_the_group() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.jobs.lag_from_declared_ends import sum_group_lag
+from coordinator.node import Partitions
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, GroupRow, UnservedPart
 from coordinator.overview.local_groups import LagOf, LocalGroups
 from coordinator.runtime.slices import SLICE_NS
@@ -23,7 +24,7 @@ def listing(cluster: Cluster, ends: dict[str, dict[int, int]] | None = None) -> 
         for topic, partitions in (ends or {}).items()
     }
 
-    async def found() -> LagOf:
+    async def found(_partitions: Partitions | None) -> LagOf:
         return lambda kept, slices: sum_group_lag(kept, known, slices)
 
     return LocalGroups(7, cluster.manager, {Partition(9): "damaged"}, found)

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.overview.group_list import UnservedPart
 from coordinator.workers.messages import (
-    AskAllNodes,
+    AskNodes,
     NodeAnswer,
     NodeAnswerPassedOn,
     NodeQuestion,
@@ -34,7 +34,7 @@ class Relay:
     def ask(self, request: int = 9, **nodes: bool) -> None:
         """Ask nodes, which serve or not: `n1=True`."""
         found = {int(name[1:]): serves for name, serves in nodes.items()}
-        self.relay.ask(AskAllNodes(request, b"q"), self.said.append, found, [UNLED])
+        self.relay.ask(AskNodes(request, b"q"), self.said.append, found, [UNLED])
 
     def answer(self, node: int, answer: bytes | None, number: int = 1) -> None:
         """Have a node answer."""

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
+from urllib.error import HTTPError
 
 import pytest
 
@@ -220,6 +222,9 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
         assert lags == [0] + [4] * (PARTITIONS - 1), "the end is that of the first group, at whichever node"
         assert [(page["total"], page["missing"]) for page in pages] == [(PARTITIONS, [])] * len(pages)
 
+    for node in (1, 2, 3):
+        assert {nodes.overview(node, "group", group=group)["lag"] for group in groups[1:]} == {4}
+
     theirs = {group_in(p) for p in range(PARTITIONS) if nodes.leader(p) == 2}
     pid = nodes.signal(2, signal.SIGSTOP)
     page = nodes.groups(3)
@@ -227,6 +232,18 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
         {"node": 2, "partitions": [], "reason": "the node has not answered within 2 s"}
     ]
     assert [row["group"] for row in page["groups"]] == sorted(set(groups) - theirs)
+    other = min(set(groups) - theirs - {groups[0]})
+    assert nodes.overview(3, "group", group=other)["group"] == other, "the node that leads it is asked alone"
+    with pytest.raises(HTTPError) as refused:
+        nodes.overview(3, "group", group=min(theirs))
+    assert (refused.value.code, refused.value.read().decode()) == (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "the partition of this group is not available now: node 2: the node has not answered within 2 s\n",
+    )
+    with pytest.raises(HTTPError, match="404"):
+        nodes.overview(
+            3, "group", group=group_in(min(p for p in range(PARTITIONS) if nodes.leader(p) != 2), 1)
+        )
     os.kill(pid, signal.SIGCONT)
     wait_until(lambda: not nodes.groups(1)["missing"], what="the answer of the node that goes on")
 

@@ -2,20 +2,21 @@
 // One group: its members with their assignments, its offsets, and its last rebalances.
 
 import {
-  Pager, Table, ask, element, formatCount, formatDuration, formatNumber, formatPartitions, numberOrUnknown, showFacts,
+  Pager, Table, ask, element, formatCount, formatDuration, formatNumber, formatPartitions, numberOrUnknown, setText, showFacts,
   stateNode, timeNode, unknown,
 } from "./parts.js";
 
 export function makeView(refresh) {
   const group = new URLSearchParams(location.search).get("group") ?? "";
   const facts = element("dl", { class: "facts" });
+  const running = element("p", { class: "notice busy", hidden: true });
   const members = makeList("Members", "members", MEMBER_COLUMNS, (row) => row.member, "The group has no members");
   const offsets = makeList("Committed offsets", "offsets", OFFSET_COLUMNS, (row) => `${row.partition}:${row.topic}`, "The group has no committed offsets");
   const rebalances = new Table("Last rebalances", REBALANCE_COLUMNS, (row) => `${row.generation}:${row.began_ms}`, {
     empty: "None since the node started",
   });
   const sections = element("div", { hidden: true },
-    facts,
+    running, facts,
     element("h2", {}, "Members"), members.table.node, members.pager.node,
     element("h2", {}, "Committed offsets"), offsets.table.node, offsets.pager.node,
     element("h2", {}, "Last rebalances"), rebalances.node);
@@ -40,7 +41,10 @@ export function makeView(refresh) {
     showFacts(facts, describe(found));
     rebalances.show(found.rebalances);
     for (const each of show) each();
-    return [{ kind: "busy", lines: found.rebalance ? [describeRunning(found.rebalance)] : [] }];
+    // No live region: the time in it changes with each refresh.
+    running.hidden = found.rebalance === null;
+    setText(running, found.rebalance === null ? "" : describeRunning(found.rebalance));
+    return [];
   }
 
   return { title: group || "(empty id)", nodes: [sections], refresh: ownRefresh };
@@ -62,7 +66,8 @@ function describe(found) {
 
 function describeRunning(rebalance) {
   const passed = formatDuration(Math.max(0, Date.now() - rebalance.began_ms));
-  return `Rebalancing for ${passed} (${formatCause(rebalance.cause)}), waiting for ${formatCount(rebalance.awaited, "member")}`;
+  const awaited = rebalance.awaited ? `, waiting for ${formatCount(rebalance.awaited, "member")}` : "";
+  return `Rebalancing for ${passed} (${formatCause(rebalance.cause)})${awaited}`;
 }
 
 const formatCause = (cause) => cause.replaceAll("_", " ");

@@ -11,7 +11,7 @@ const LIMITS = ["25", "50", "100", "500"];
 const DEFAULTS = { search: "", state: "", sort: "group", order: "asc", limit: "50" };
 
 export function makeView(refresh) {
-  const query = { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(location.search)) };
+  const query = readQuery(new URLSearchParams(location.search));
   const pager = new Pager("Pages of groups", change, history.state?.positions);
   const search = element("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: "1000", value: query.search });
   const state = choice(STATES, query.state, "All states");
@@ -44,16 +44,17 @@ export function makeView(refresh) {
     change();
   }
 
+  const given = () => Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== DEFAULTS[name]));
+
   function change() {
-    const given = Object.entries(query).filter(([name, value]) => value !== DEFAULTS[name]);
-    const text = new URLSearchParams(given).toString();
+    const text = new URLSearchParams(given()).toString();
     history.replaceState({ positions: pager.positions }, "", text ? `?${text}` : location.pathname);
-    refresh();
+    return refresh();
   }
 
   async function ownRefresh(signal) {
     const [page, status] = await Promise.all([
-      ask("groups", { ...query, after: pager.after }, signal),
+      ask("groups", { ...given(), after: pager.after }, signal),
       ask("status", {}, signal),
     ]);
     table.showOrder(query.sort, query.order);
@@ -82,6 +83,18 @@ const COLUMNS = [
   { label: "Rebalances", sort: "rebalances", number: true, spare: true, value: (row) => formatNumber(row.rebalances) },
   { label: "Node", number: true, spare: true, value: (row) => `${row.node}` },
 ];
+
+// What the address asks for; a value that cannot be chosen here counts as none.
+function readQuery(given) {
+  const query = { ...DEFAULTS };
+  for (const name of Object.keys(DEFAULTS)) {
+    const value = given.get(name);
+    if (value !== null && (CHOICES[name]?.includes(value) ?? true)) query[name] = value;
+  }
+  return query;
+}
+
+const CHOICES = { state: STATES, limit: LIMITS, order: ["asc", "desc"], sort: COLUMNS.map((column) => column.sort).filter(Boolean) };
 
 function choice(values, chosen, all) {
   const options = values.map((value) => element("option", { value, selected: value === chosen }, value));

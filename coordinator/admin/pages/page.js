@@ -20,37 +20,46 @@ const view = (await import(VIEWS[name] ?? VIEWS[""])).makeView(refresh);
 setTitle(view.title);
 document.getElementById("view").append(...view.nodes);
 await refresh();
-setInterval(() => {
-  if (fresh.checked && !document.hidden) refresh();
-}, REFRESH_MS);
+setInterval(refreshIfIdle, REFRESH_MS);
+setInterval(updateTimes, 1_000);
+document.addEventListener("visibilitychange", refreshIfIdle);
+
+// A question that is under way is not given up for this: its answer may take longer than the time between two.
+function refreshIfIdle() {
+  if (fresh.checked && !document.hidden && running === null) refresh();
+}
 
 function setTitle(title) {
   document.getElementById("title").textContent = title;
   document.title = `${title} - Groupkeeper`;
 }
 
-// Asks once more; an earlier question that has no answer yet is given up.
+// Asks once more, and returns false if that fails; an earlier question that has no answer yet is given up.
 async function refresh() {
   running?.abort();
   const asking = (running = new AbortController());
   document.getElementById("main").setAttribute("aria-busy", "true");
   let found;
+  let good = true;
   try {
     found = await view.refresh(asking.signal);
     shownAt = new Date();
   } catch (error) {
-    if (asking.signal.aborted) return;
+    if (asking.signal.aborted) return true;
+    good = false;
     found = [{ kind: "bad", lines: [failure(error)] }];
   }
-  if (asking.signal.aborted) return;
+  if (asking.signal.aborted) return true;
+  running = null;
   document.getElementById("main").setAttribute("aria-busy", "false");
   showNotices(found);
   updateTimes();
+  return good;
 }
 
 function failure(error) {
   const reason = error instanceof TypeError ? "the node does not answer" : error.message;
-  return shownAt ? `As of ${shownAt.toLocaleTimeString("en-GB")}, because ${reason}.` : `Nothing can be shown: ${reason}.`;
+  return shownAt ? `Last updated at ${shownAt.toLocaleTimeString("en-GB")}: ${reason}.` : `Nothing can be shown: ${reason}.`;
 }
 
 // Each notice has a kind ("bad" or "busy") and lines, which are texts or nodes.

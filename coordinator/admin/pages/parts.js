@@ -38,16 +38,21 @@ export function formatBytes(bytes) {
   return `${bytes.toFixed(unit && bytes < 10 ? 1 : 0)} ${units[unit]}`;
 }
 
+// A duration in at most two units: "350 ms", "1.5 s", "1 min 29 s", "3 h 5 min", "2 d 4 h".
 export function formatDuration(ms) {
   if (ms < 1_000) return `${ms} ms`;
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
-  const minutes = Math.round(ms / 60_000);
-  if (minutes < 60) return `${minutes} min`;
-  const hours = Math.round(minutes / 60);
-  return hours < 48 ? `${hours} h` : formatCount(Math.round(hours / 24), "day");
+  if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
+  const units = [[86_400, "d"], [3_600, "h"], [60, "min"], [1, "s"]];
+  const parts = [];
+  let seconds = Math.floor(ms / 1_000);
+  for (const [size, name] of units) {
+    if (seconds >= size || parts.length) parts.push([Math.floor(seconds / size), name]);
+    seconds %= size;
+  }
+  return parts.slice(0, 2).filter(([count]) => count).map(([count, name]) => `${count} ${name}`).join(" ");
 }
 
-// The numbers of partitions as ranges: "0-2, 5".
+// The numbers of partitions as ranges: "0–2, 5".
 export function formatPartitions(partitions) {
   const ranges = [];
   for (const partition of partitions) {
@@ -55,7 +60,7 @@ export function formatPartitions(partitions) {
     if (last && last[1] === partition - 1) last[1] = partition;
     else ranges.push([partition, partition]);
   }
-  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(", ");
+  return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(", ");
 }
 
 export function formatMissing(part) {
@@ -74,6 +79,7 @@ export const numberOrUnknown = (number) => (number === null ? unknown() : format
 export function timeNode(ms) {
   if (ms === null) return element("span", { class: "quiet" }, "never");
   const at = new Date(ms);
+  if (Number.isNaN(at.getTime())) return unknown();
   const node = element("time", { datetime: at.toISOString(), title: EXACT_TIME.format(at) });
   updateTime(node);
   return node;
@@ -85,7 +91,7 @@ export function updateTimes() {
 
 function updateTime(node) {
   const passed = Date.now() - Date.parse(node.dateTime);
-  setText(node, passed < 1_000 ? "now" : `${passed < 60_000 ? `${Math.floor(passed / 1_000)} s` : formatDuration(passed)} ago`);
+  setText(node, passed < 1_000 ? "now" : `${formatDuration(passed - (passed % 1_000))} ago`);
 }
 
 const STATE_KINDS = {
@@ -105,7 +111,7 @@ export function showFacts(list, facts) {
 // --- questions ---
 
 export async function ask(path, parameters, signal) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value !== null);
+  const given = Object.entries(parameters).filter(([, value]) => value !== null);
   const answer = await fetch(`api/v1/${path}?${new URLSearchParams(given)}`, { signal });
   if (!answer.ok) throw new Error((await answer.text()).trim() || `the node answers with status ${answer.status}`);
   return answer.json();
@@ -196,14 +202,25 @@ function keepFocus(body, change) {
 
 // Goes from page to page of a list that only knows the position after which a page begins.
 export class Pager {
-  constructor(label, onMove, positions = [""]) {
-    this.positions = positions;
+  constructor(label, onMove, positions) {
+    this.positions = positions?.length ? positions : [null];
     this.next = null;
     this.back = element("button", { type: "button" }, "Previous page");
     this.forth = element("button", { type: "button" }, "Next page");
-    this.back.addEventListener("click", () => { this.positions.pop(); onMove(); });
-    this.forth.addEventListener("click", () => { this.positions.push(this.next); onMove(); });
+    this.back.addEventListener("click", () => this.move(this.positions.slice(0, -1), onMove));
+    this.forth.addEventListener("click", () => this.move([...this.positions, this.next], onMove));
     this.node = element("nav", { class: "pager", "aria-label": label }, this.back, this.forth);
+  }
+
+  // Until the page is there, no further step can be taken: a button that is pressed twice moves once.
+  async move(positions, onMove) {
+    const before = this.positions;
+    this.positions = positions;
+    this.back.disabled = this.forth.disabled = true;
+    if ((await onMove()) === false) {
+      this.positions = before;
+      this.show(this.next);
+    }
   }
 
   get after() {
@@ -211,7 +228,7 @@ export class Pager {
   }
 
   reset() {
-    this.positions = [""];
+    this.positions = [null];
   }
 
   show(next) {

@@ -186,15 +186,17 @@ def _become_empty(group: GroupMetadata, now: Instant, out: Outcome) -> None:
     out.starts_over = True
     if group.rebalance is not None:
         group.rebalance.note_formed(now.mono, "", waited=False)
-    report_rebalance_end(group, now, out)
+    report_rebalance_end(group, group.generation_id + 1, now, out)
     out.add_notable_event("group is now empty", group=group.group_id, generation=group.generation_id + 1)
 
 
-def report_rebalance_end(group: GroupMetadata, now: Instant, out: Outcome) -> None:
-    """Note in `out` that the rebalance is over once the outcome's records are appended."""
+def report_rebalance_end(group: GroupMetadata, generation_id: int, now: Instant, out: Outcome) -> None:
+    """Note in `out` that the rebalance is over, with this generation, once the outcome's records are appended."""
     progress = group.rebalance
     if progress is not None:
-        progress.note_rebalance_ended(now.mono)
+        progress.note_rebalance_ended(
+            now.mono, now.wall, generation_id=generation_id, member_count=len(group.members)
+        )
         out.ended_rebalance = progress
 
 

@@ -85,7 +85,7 @@ def _stabilise(group: GroupMetadata, request: SyncGroupRequest, now: Instant, ou
     group.check_transition_to(_STABLE)
     out.records.append(make_stable_group_record(group, assignments, now.wall))
     out.starts_over = True
-    report_rebalance_end(group, now, out)
+    report_rebalance_end(group, group.generation_id, now, out)
     progress = group.rebalance
     out.add_notable_event(
         "stabilized group",
