@@ -21,11 +21,13 @@ from typing import Any, Final
 from coordinator.app import App
 from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
+from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
 from coordinator.host_resources import HostResources
 from coordinator.net.connection import Connection
 from coordinator.net.fair_queue import FairQueue
 from coordinator.runtime.clock import SystemClock
 from coordinator.telemetry import logs
+from coordinator.telemetry.recent_rebalances import CHARACTERS_MAX, CHARACTERS_PER_REBALANCE
 from protocol import hot
 from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, encode_request
@@ -275,13 +277,23 @@ async def count_turns() -> None:
 
 async def weigh(app: App, client: Client) -> int:
     """How many bytes of memory a new group takes that has one member and one offset."""
+    tracemalloc.start()  # before the record is filled, or what leaves it would not count
+    fill_recent_rebalances(app)
     await make_groups(app, client, "warm", WARM_UP)
-    tracemalloc.start()
     before_bytes, _ = tracemalloc.get_traced_memory()
     await make_groups(app, client, "weighed", WEIGHED)
     after_bytes, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return (after_bytes - before_bytes) // WEIGHED
+
+
+def fill_recent_rebalances(app: App) -> None:
+    """Fill the bounded record of rebalances, as on a node that has run for a while: a new one replaces another."""
+    recent = app.manager.recent_rebalances
+    for number in range(CHARACTERS_MAX // CHARACTERS_PER_REBALANCE):
+        rebalance = RebalanceTimings(RebalanceCause.MEMBER_JOINED, number)
+        rebalance.leader_id = f"{number:050}"
+        recent.add(GroupId(f"full-{number:07}"), rebalance)
 
 
 async def make_groups(app: App, client: Client, prefix: str, count: int) -> None:

@@ -54,8 +54,9 @@ def take(browser: Browser, node: Groupkeeper, picture: Picture, folder: Path) ->
     tab = context.new_page()
     tab.goto(f"http://{node.metrics}{picture.path}")
     tab.wait_for_selector("main[aria-busy=false]")
-    if tab.locator(".notice").count():
-        raise Unprepared(f"{picture.path} shows a notice: {tab.locator('.notice').first.inner_text()}")
+    notices = tab.locator(".notice:visible")
+    if notices.count():
+        raise Unprepared(f"{picture.path} shows a notice: {notices.first.inner_text()}")
     file = folder / f"{picture.name}.png"
     tab.screenshot(path=file)
     context.close()
