@@ -220,9 +220,10 @@ class GroupMetadataManager:
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
-        if outcome.ended_rebalance is not None:
-            self.stats.count_finished_rebalance(outcome.ended_rebalance)
-            self.recent_rebalances.add(kept.group_id, outcome.ended_rebalance)
+        ended = outcome.ended_rebalance
+        if ended is not None:
+            self.stats.count_finished_rebalance(ended)
+            self.recent_rebalances.add(kept.group_id, ended)
 
     def append_and_apply_commits(self, kept: GroupEntry, commits: list[TopicOffsetCommits]) -> None:
         """Append and apply the offsets that a group has committed: the hot path, which must do nothing else.
