@@ -21,7 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from coordinator.admin.guard import Guard
 from coordinator.admin.metrics_page import MetricsEndpoint
-from coordinator.admin.overview_routes import Overview, OverviewRoutes
+from coordinator.admin.overview_routes import Overview, add_overview_routes
 from coordinator.admin.ready_response import ReadyResponse
 from coordinator.admin.shared_work import SharedWork, SharedWorkFailed
 from coordinator.admin.web_page import add_web_page
@@ -71,7 +71,7 @@ class AdminServer:
         if expiring is not None:
             app.router.add_get("/groups/expiring", self._groups_expiring)
         if overview is not None:
-            OverviewRoutes(overview).add_to(app.router)
+            add_overview_routes(app.router, overview)
             add_web_page(app.router)
         self._runner = web.AppRunner(
             app,

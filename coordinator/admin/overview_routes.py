@@ -2,9 +2,9 @@
 """The addresses below /api/v1, which show groups as JSON; docs/http.md describes them."""
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -33,13 +33,12 @@ from coordinator.overview.partition_list import (
     PartitionListQuery,
     parse_partition_position,
 )
-from coordinator.overview.status import ServiceStatus
+from coordinator.overview.status import ServiceStatus, StatusQuery
 
 T = TypeVar("T")
+Q = TypeVar("Q", bound=Hashable)
 
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
-_PAGE_OF_GROUP_FIELDS: Final = {"group", "limit", "after"}
-_FIELDS: Final = {"search", "state", "sort", "order", "limit", "after"}
 
 
 class Overview(Protocol):
@@ -58,59 +57,46 @@ class Overview(Protocol):
         """Return the status of all nodes."""
 
 
-class OverviewRoutes:
-    """The handlers of the addresses."""
+def add_overview_routes(router: web.UrlDispatcher, overview: Overview) -> None:
+    """Add the addresses to a server."""
+    routes: dict[str, _Route[Any]] = {
+        "groups": _Route(parse_group_list_query, overview.list_groups),
+        "group": _Route(parse_details_query, overview.ask_about_group),
+        "group/members": _Route(parse_members_query, overview.ask_about_group),
+        "group/offsets": _Route(parse_offsets_query, overview.ask_about_group),
+        "partitions": _Route(parse_partition_list_query, overview.list_partitions),
+        "status": _Route(lambda _: StatusQuery(), lambda _: overview.get_status()),
+    }
+    for name, route in routes.items():
+        router.add_get(f"/api/v1/{name}", route.handle)
 
-    def __init__(self, overview: Overview) -> None:
-        self._overview = overview
-        self._pages: SharedWork[GroupListQuery, bytes] = SharedWork("page of groups")
-        self._asked: Mapping[type[GroupQuery], SharedWork[GroupQuery, GroupAnswer]] = {
-            kind: SharedWork(f"{kind.__name__} of a group")
-            for kind in (DetailsQuery, MembersQuery, OffsetsQuery)
-        }
-        self._partition_pages: SharedWork[PartitionListQuery, bytes] = SharedWork("page of partitions")
-        self._statuses: SharedWork[None, bytes] = SharedWork("status of all nodes")
 
-    def add_to(self, router: web.UrlDispatcher) -> None:
-        """Add the addresses to a server."""
-        router.add_get("/api/v1/groups", self._groups)
-        router.add_get("/api/v1/group", partial(self._group, parse_details_query))
-        router.add_get("/api/v1/group/members", partial(self._group, parse_members_query))
-        router.add_get("/api/v1/group/offsets", partial(self._group, parse_offsets_query))
-        router.add_get("/api/v1/partitions", self._partitions)
-        router.add_get("/api/v1/status", self._status)
+class _Route(Generic[Q]):
+    """The handler of one address: simultaneous requests with the same query share the work."""
 
-    async def _groups(self, request: web.Request) -> web.Response:
-        query = parse_group_list_query(request.query)
-        body = await self._pages.get(query, partial(self._page, query))
-        return web.Response(body=body, content_type="application/json")
+    def __init__(
+        self,
+        parse: Callable[[Mapping[str, str]], Q],
+        ask: Callable[[Q], Coroutine[Any, Any, msgspec.Struct]],
+    ) -> None:
+        """`parse` returns the query of an address, or raises ValueError; `ask` returns the answer."""
+        self._parse = parse
+        self._ask = ask
+        self._work: SharedWork[Q, bytes | GroupNotFound] = SharedWork("answer a question about groups")
 
-    async def _group(
-        self, parse: Callable[[Mapping[str, str]], GroupQuery], request: web.Request
-    ) -> web.Response:
-        query = parse(request.query)
-        answer = await self._asked[type(query)].get(query, partial(self._overview.ask_about_group, query))
+    async def handle(self, request: web.Request) -> web.Response:
+        try:
+            query = self._parse(request.query)
+        except ValueError as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from None
+        answer = await self._work.get(query, partial(self._find, query))
         if isinstance(answer, GroupNotFound):
             return _not_found(answer)
-        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+        return web.Response(body=answer, content_type="application/json")
 
-    async def _partitions(self, request: web.Request) -> web.Response:
-        query = parse_partition_list_query(request.query)
-        body = await self._partition_pages.get(query, partial(self._page_of_partitions, query))
-        return web.Response(body=body, content_type="application/json")
-
-    async def _page_of_partitions(self, query: PartitionListQuery) -> bytes:
-        return msgspec.json.encode(await self._overview.list_partitions(query))
-
-    async def _status(self, _request: web.Request) -> web.Response:
-        body = await self._statuses.get(None, self._encoded_status)
-        return web.Response(body=body, content_type="application/json")
-
-    async def _encoded_status(self) -> bytes:
-        return msgspec.json.encode(await self._overview.get_status())
-
-    async def _page(self, query: GroupListQuery) -> bytes:
-        return msgspec.json.encode(await self._overview.list_groups(query))
+    async def _find(self, query: Q) -> bytes | GroupNotFound:
+        answer = await self._ask(query)
+        return answer if isinstance(answer, GroupNotFound) else msgspec.json.encode(answer)
 
 
 def _not_found(answer: GroupNotFound) -> web.Response:
@@ -124,71 +110,54 @@ def _not_found(answer: GroupNotFound) -> web.Response:
 
 
 def parse_group_list_query(given: Mapping[str, str]) -> GroupListQuery:
-    """Return the query of an address. Raises HTTPBadRequest with one line that says what is expected."""
-    _refuse_unknown(given, _FIELDS)
-    try:
-        sort = _choice(given, "sort", ORDERS)
-        return GroupListQuery(
-            search=given.get("search", ""),
-            state=given.get("state", ""),
-            sort=sort,
-            descending=_choice(given, "order", ("asc", "desc")) == "desc",
-            limit=_limit(given),
-            after=parse_position(given["after"], sort) if "after" in given else None,
-        )
-    except ValueError as error:
-        raise _bad_request(error) from None
+    """Return the query of an address. Raises ValueError with one line that says what is expected."""
+    _refuse_unknown(given, ("search", "state", "sort", "order", "limit", "after"))
+    sort = _choice(given, "sort", ORDERS)
+    return GroupListQuery(
+        search=given.get("search", ""),
+        state=given.get("state", ""),
+        sort=sort,
+        descending=_choice(given, "order", ("asc", "desc")) == "desc",
+        limit=_limit(given),
+        after=parse_position(given["after"], sort) if "after" in given else None,
+    )
 
 
 def parse_details_query(given: Mapping[str, str]) -> DetailsQuery:
-    """Return the query of an address. Raises HTTPBadRequest."""
-    _refuse_unknown(given, {"group"})
+    """Return the query of an address. Raises ValueError."""
+    _refuse_unknown(given, ("group",))
     return DetailsQuery(_group_id(given))
 
 
 def parse_members_query(given: Mapping[str, str]) -> MembersQuery:
-    """Return the query of an address. Raises HTTPBadRequest."""
-    _refuse_unknown(given, _PAGE_OF_GROUP_FIELDS)
-    try:
-        return MembersQuery(_group_id(given), _limit(given), given.get("after", ""))
-    except ValueError as error:
-        raise _bad_request(error) from None
+    """Return the query of an address. Raises ValueError."""
+    _refuse_unknown(given, ("group", "limit", "after"))
+    return MembersQuery(_group_id(given), _limit(given), given.get("after", ""))
 
 
 def parse_offsets_query(given: Mapping[str, str]) -> OffsetsQuery:
-    """Return the query of an address. Raises HTTPBadRequest."""
-    _refuse_unknown(given, _PAGE_OF_GROUP_FIELDS)
-    try:
-        after = parse_offset_position(given["after"]) if "after" in given else None
-        return OffsetsQuery(_group_id(given), _limit(given), after)
-    except ValueError as error:
-        raise _bad_request(error) from None
+    """Return the query of an address. Raises ValueError."""
+    _refuse_unknown(given, ("group", "limit", "after"))
+    after = parse_offset_position(given["after"]) if "after" in given else None
+    return OffsetsQuery(_group_id(given), _limit(given), after)
 
 
 def parse_partition_list_query(given: Mapping[str, str]) -> PartitionListQuery:
-    """Return the query of an address. Raises HTTPBadRequest."""
-    _refuse_unknown(given, {"limit", "after"})
-    try:
-        after = parse_partition_position(given["after"]) if "after" in given else FIRST
-        return PartitionListQuery(_limit(given), after)
-    except ValueError as error:
-        raise _bad_request(error) from None
+    """Return the query of an address. Raises ValueError."""
+    _refuse_unknown(given, ("limit", "after"))
+    after = parse_partition_position(given["after"]) if "after" in given else FIRST
+    return PartitionListQuery(_limit(given), after)
 
 
-def _refuse_unknown(given: Mapping[str, str], known: Collection[str]) -> None:
-    unknown = sorted(given.keys() - known)
+def _refuse_unknown(given: Mapping[str, str], known: Sequence[str]) -> None:
+    unknown = sorted(given.keys() - set(known))
     if unknown:
-        raise web.HTTPBadRequest(text=f"{unknown[0]}: there is no such parameter\n")
-
-
-def _bad_request(error: ValueError) -> web.HTTPBadRequest:
-    return web.HTTPBadRequest(text=f"{error}\n")
+        raise ValueError(f"{unknown[0]}: there is no such parameter")
 
 
 def _group_id(given: Mapping[str, str]) -> str:
-    """Return the id of the group. Raises HTTPBadRequest if there is none."""
     if "group" not in given:
-        raise web.HTTPBadRequest(text="group: expected the id of a group\n")
+        raise ValueError("group: expected the id of a group")
     return given["group"]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from coordinator.catalogue.topic import Topic
@@ -51,16 +51,22 @@ async def sum_group_lag(kept: GroupEntry, ends: Ends, slices: Slices) -> int | N
     Partitions without an end, or beyond it, count 0.
     """
     lag = None
-    for topic in list(kept.offsets.by_topic) if ends else ():
-        known = ends.get(topic)
-        if not known:
-            continue
-        rows = list(kept.offsets.get_topic_offsets(topic).items())
-        for start in range(0, len(rows), OFFSETS_PER_STEP):
-            for partition, committed in rows[start : start + OFFSETS_PER_STEP]:
-                end = known.get(partition)
-                if end is not None:
-                    lag = (lag or 0) + max(0, end.offset - committed.offset)
-            if slices.is_over:
-                await slices.yield_to_event_loop()
+    known = [topic for topic in kept.offsets.by_topic if ends.get(topic)] if ends else []
+    for topic, step in split_offsets_into_steps(kept, known):
+        for partition, committed in step:
+            end = ends[topic].get(partition)
+            if end is not None:
+                lag = (lag or 0) + max(0, end.offset - committed.offset)
+        if slices.is_over:
+            await slices.yield_to_event_loop()
     return lag
+
+
+def split_offsets_into_steps(
+    kept: GroupEntry, topics: Iterable[str]
+) -> Iterator[tuple[str, list[tuple[int, OffsetAndMetadata]]]]:
+    """Yield a group's offsets in these topics by partition, OFFSETS_PER_STEP at once; they may change meanwhile."""
+    for topic in topics:
+        offsets = list(kept.offsets.get_topic_offsets(topic).items())
+        for start in range(0, len(offsets), OFFSETS_PER_STEP):
+            yield topic, offsets[start : start + OFFSETS_PER_STEP]

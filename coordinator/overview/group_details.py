@@ -183,12 +183,8 @@ class OffsetsPage(msgspec.Struct, frozen=True):
 
 
 class GroupNotFound(msgspec.Struct, frozen=True):
-    """No node has the group; if it may be in a part that could not be asked, `missing` has that.
+    """No node has the group; if its partition could not be asked, `missing` says why."""
 
-    `partition` is that of the group, None if no node says which.
-    """
-
-    partition: int | None
     missing: list[UnservedPart]
 
 
@@ -217,7 +213,7 @@ def decode_group_answer(query: GroupQuery, encoded: bytes) -> GroupAnswer:
     """Return another node's answer to a query."""
     answer = _DECODERS[type(query)].decode(encoded)
     found: GroupAnswer | None = answer.found
-    return found or answer.not_found or GroupNotFound(None, [])
+    return found or answer.not_found or GroupNotFound([])
 
 
 def format_offset_position(row: OffsetRow) -> str:
@@ -246,16 +242,11 @@ def cut_assignment(assignment: Mapping[str, Sequence[int]]) -> dict[str, list[in
     return shown
 
 
-def merge_group_answers(answers: Iterable[GroupAnswer], missing: Iterable[UnservedPart]) -> GroupAnswer:
+def merge_group_answers(answers: Iterable[GroupAnswer], missing: Sequence[UnservedPart]) -> GroupAnswer:
     """Return the answer of the node that has the group; `missing` are the parts that could not be asked."""
-    partition: int | None = None
     parts = list(missing)
     for answer in answers:
         if not isinstance(answer, GroupNotFound):
             return answer
-        partition = answer.partition
         parts += answer.missing
-    return GroupNotFound(
-        partition,
-        [part for part in parts if not part.partitions or partition is None or partition in part.partitions],
-    )
+    return GroupNotFound(parts)

@@ -7,7 +7,7 @@ from typing import Final
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.member import MemberMetadata
 from coordinator.groups.classic.state import GroupState
-from coordinator.jobs.lag_from_declared_ends import OFFSETS_PER_STEP
+from coordinator.jobs.lag_from_declared_ends import split_offsets_into_steps
 from coordinator.overview.group_details import (
     DetailsQuery,
     GroupAnswer,
@@ -24,7 +24,6 @@ from coordinator.overview.group_details import (
     cut_assignment,
     describe_ended_rebalance,
     format_offset_position,
-    merge_group_answers,
 )
 from coordinator.overview.local_groups import LocalGroups
 from coordinator.overview.paging import PAGE_CHARACTERS_MAX, FirstOf, cut_page
@@ -64,7 +63,9 @@ class LocalGroupDetails:
             if self._manager.is_group_still_served(kept) and not kept.group.is_dead:
                 return answer
         partition = self._manager.partition_for(GroupId(query.group))
-        return merge_group_answers([GroupNotFound(partition, self._groups.list_missing_parts())], ())
+        return GroupNotFound(
+            [part for part in self._groups.list_missing_parts() if partition in part.partitions]
+        )
 
     async def _answer(self, kept: GroupEntry, query: GroupQuery) -> GroupAnswer:
         match query:
@@ -133,13 +134,11 @@ class LocalGroupDetails:
         first: FirstOf[tuple[str, int, OffsetAndMetadata]] = FirstOf(
             query.limit + 1, query.after, descending=False
         )
-        for topic in list(kept.offsets.by_topic):
-            rows = list(kept.offsets.get_topic_offsets(topic).items())
-            for start in range(0, len(rows), OFFSETS_PER_STEP):
-                for partition, committed in rows[start : start + OFFSETS_PER_STEP]:
-                    first.offer((topic, partition), (topic, partition, committed))
-                if slices.is_over:
-                    await slices.yield_to_event_loop()
+        for topic, step in split_offsets_into_steps(kept, list(kept.offsets.by_topic)):
+            for partition, committed in step:
+                first.offer((topic, partition), (topic, partition, committed))
+            if slices.is_over:
+                await slices.yield_to_event_loop()
         found = first.in_order()
         wanted: dict[str, list[int]] = {}
         for topic, partition, _ in found:

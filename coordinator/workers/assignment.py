@@ -54,6 +54,11 @@ class AssignedPartition(msgspec.Struct):
     failed: bool = False
     """True if no node may have the partition, because its log is damaged."""
 
+    @property
+    def leader(self) -> int | None:
+        """The node that was ordered to lead the partition, None if none is to lead it now."""
+        return self.owner if self.leads else None
+
 
 class Assignment:
     """The partitions, and the nodes by their state."""
@@ -180,8 +185,7 @@ class Assignment:
     def leaders(self) -> list[Leader]:
         """Return the leader of each partition, -1 for none, and its epoch."""
         return [
-            Leader(place.owner if place.owner is not None and place.leads else NO_NODE, place.epoch)
-            for place in self.places
+            Leader(NO_NODE if place.leader is None else place.leader, place.epoch) for place in self.places
         ]
 
     def leaders_to_store(self) -> list[Leader]:

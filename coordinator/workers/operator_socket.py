@@ -104,14 +104,15 @@ def _partition_state(supervisor: "Supervisor", partition: Partition) -> Partitio
     if place.failed:
         reason = supervisor.describe_failure(partition)
         return PartitionState(partition, NO_NODE, place.epoch, "failed", reason)
-    if not place.leads or place.owner is None:
+    leader = place.leader
+    if leader is None:
         return PartitionState(partition, NO_NODE, place.epoch, "moving")
     loaded = supervisor.loaded.get(partition)
     if loaded is None or loaded.leader_epoch != place.epoch:
-        return PartitionState(partition, place.owner, place.epoch, "loading")
+        return PartitionState(partition, leader, place.epoch, "loading")
     if loaded.failure is not None:
-        return PartitionState(partition, place.owner, place.epoch, "failed", loaded.failure)
-    return PartitionState(partition, place.owner, place.epoch, "online")
+        return PartitionState(partition, leader, place.epoch, "failed", loaded.failure)
+    return PartitionState(partition, leader, place.epoch, "online")
 
 
 def node_states(supervisor: "Supervisor") -> list[NodeDescription]:

@@ -363,22 +363,22 @@ class Supervisor:
 
     def _ask_nodes(self, asked: messages.AskNodes, reply: Reply) -> None:
         nodes = {node: node in self.serving for node in self.nodes if node not in self.ended}
-        places = dict(enumerate(self.assignment.places))
-        if asked.group_id is not None:
-            partition = partition_for(asked.group_id, len(places))
-            places = {partition: places[partition]}
+        places = self.assignment.places
+        if asked.group_id is None:
+            unled = [
+                Partition(number)
+                for number, place in enumerate(places)
+                if place.failed or place.leader is None
+            ]
+        else:
             leader = self._leader_of(asked.group_id)
             nodes = {node: serves for node, serves in nodes.items() if node == leader}
-        unled = {
-            Partition(partition): self.describe_failure(Partition(partition))
-            if place.failed
-            else "it is moving"
-            for partition, place in places.items()
-            if place.failed or not place.leads or place.owner is None
+            unled = [] if nodes else [partition_for(asked.group_id, len(places))]
+        reasons = {
+            partition: self.describe_failure(partition) if places[partition].failed else "it is moving"
+            for partition in unled
         }
-        if asked.group_id is not None and not nodes:
-            unled.setdefault(partition, "it is moving")
-        self.questions.ask(asked, reply, nodes, list_unserved_parts(NO_NODE, unled))
+        self.questions.ask(asked, reply, nodes, list_unserved_parts(NO_NODE, reasons))
 
     def describe_failure(self, partition: Partition) -> str:
         """Return why a failed partition cannot be served."""
@@ -420,8 +420,8 @@ class Supervisor:
 
     def _leader_of(self, group_id: GroupId) -> int | None:
         """Return the node that is to lead a group's partition, None if no node is."""
-        place = self.assignment.places[partition_for(group_id, len(self.assignment.places))]
-        return place.owner if place.leads else None
+        places = self.assignment.places
+        return places[partition_for(group_id, len(places))].leader
 
     def _loaded(self, node: int, message: messages.PartitionLoadResult) -> None:
         place = self.assignment.places[message.partition]

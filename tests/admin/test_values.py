@@ -56,9 +56,7 @@ async def naming(tmp_path: Path) -> AsyncIterator[Running]:
 
 async def get(running: Running, path: str, accept: str = "*/*") -> tuple[int, str, str]:
     """Status, content type and body."""
-    assert running.app.serving is not None
-    assert running.app.serving.metrics is not None
-    url = running.app.serving.metrics.replace("/metrics", path)
+    url = running.http(path)
 
     def ask() -> tuple[int, str, str]:
         request = urllib.request.Request(url, headers={"Accept": accept})

@@ -24,10 +24,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
 
 async def get(running: Running, path: str, **headers: str) -> tuple[ClientResponse, str]:
     """The answer to a request, with its text."""
-    assert running.app.serving is not None
-    assert running.app.serving.metrics is not None
-    address = running.app.serving.metrics.replace("/metrics", path)
-    async with ClientSession() as session, session.get(address, headers=headers) as answer:
+    async with ClientSession() as session, session.get(running.http(path), headers=headers) as answer:
         return answer, await answer.text()
 
 

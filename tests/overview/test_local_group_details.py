@@ -319,11 +319,9 @@ async def test_a_group_that_is_not_there_is_not_found(asking: Asking) -> None:
     partition = asking.cluster.manager.partition_for(GroupId("no"))
     asking.failed[Partition(partition + 1)] = "damaged"
     for query in (DetailsQuery("no"), MembersQuery("no"), OffsetsQuery("no")):
-        assert await asking.ask(query) == GroupNotFound(partition, [])
+        assert await asking.ask(query) == GroupNotFound([])
     asking.failed[partition] = "unreadable"
-    assert await asking.ask(DetailsQuery("no")) == GroupNotFound(
-        partition, [UnservedPart(7, [partition], "unreadable")]
-    )
+    assert await asking.ask(DetailsQuery("no")) == GroupNotFound([UnservedPart(7, [partition], "unreadable")])
 
 
 async def test_a_deleted_group_is_not_found(asking: Asking) -> None:
@@ -351,13 +349,10 @@ def test_the_answer_is_that_of_the_node_that_has_the_group() -> None:
     page = OffsetsPage([], None, 0)
     unled = UnservedPart(-1, [3], "it is moving")
     gone = UnservedPart(2, [], "the node has ended")
-    loading = UnservedPart(1, [3, 4], "loading")
-    other = UnservedPart(1, [4], "damaged")
-    assert merge_group_answers([GroupNotFound(3, []), page], [unled]) == page
-    assert merge_group_answers(
-        [GroupNotFound(3, []), GroupNotFound(3, [loading, other])], [unled, gone]
-    ) == GroupNotFound(3, [unled, gone, loading])
-    assert merge_group_answers([], [gone]) == GroupNotFound(None, [gone])
+    loading = UnservedPart(1, [3], "loading")
+    assert merge_group_answers([GroupNotFound([]), page], [unled]) == page
+    assert merge_group_answers([GroupNotFound([loading])], [unled]) == GroupNotFound([unled, loading])
+    assert merge_group_answers([], [gone]) == GroupNotFound([gone])
 
 
 def test_questions_have_bounds() -> None:

@@ -48,6 +48,12 @@ class Running:
         (found,) = [each for each in self.app.server.connections if each.peer == client.address]
         return found
 
+    def http(self, path: str) -> str:
+        """The URL of a path of the node's HTTP server."""
+        assert self.app.serving is not None
+        assert self.app.serving.metrics is not None
+        return self.app.serving.metrics.replace("/metrics", path)
+
     async def stop(self) -> None:
         """Stop the node as SIGTERM does."""
         await self.app.stop()

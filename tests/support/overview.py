@@ -13,8 +13,3 @@ def fetch_overview(port: int, path: str, **query: str) -> dict[str, Any]:
     with urllib.request.urlopen(url, timeout=30) as answer:
         found: dict[str, Any] = json.load(answer)
     return found
-
-
-def fetch_group_page(port: int, **query: str) -> dict[str, Any]:
-    """The page of groups that a process shows."""
-    return fetch_overview(port, "groups", **query)

@@ -16,7 +16,7 @@ from coordinator.workers.operator_orders import Answer, Drain, ListPartitions, M
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from tests.support import raw
-from tests.support.overview import fetch_group_page, fetch_overview
+from tests.support.overview import fetch_overview
 from tests.support.processes import ServerProcess
 from tests.support.waiting import wait_until
 
@@ -90,10 +90,6 @@ class Nodes:
         for partition in range(PARTITIONS):
             raw.wait_for_coordinator(self.address(1), group_in(partition))
         return True
-
-    def groups(self, node: int, **query: str) -> dict[str, Any]:
-        """The page of groups that a worker's HTTP address shows."""
-        return fetch_group_page(self.port + 8 + node - 1, **query)
 
     def overview(self, node: int, path: str, **query: str) -> dict[str, Any]:
         """The answer of a worker's HTTP address to a question about groups."""

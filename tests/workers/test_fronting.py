@@ -17,7 +17,7 @@ from bench.ports import free_port_run, free_ports
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from tests.kafka.cluster import KafkaCluster
 from tests.support.command import groupkeeper
-from tests.support.overview import fetch_group_page, fetch_overview
+from tests.support.overview import fetch_overview
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets, wait_for_coordinator
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -209,7 +209,7 @@ def test_each_process_shows_all_groups_over_http(front: Fronting, cluster: Kafka
         consumer = ck.Consumer({"bootstrap.servers": front.bootstrap, "group.id": group})
         consumer.commit(offsets=[ck.TopicPartition("seen", 0, 3)], asynchronous=False)
         consumer.close()
-    pages = [fetch_group_page(front.metrics_port + process, search="seen") for process in range(4)]
+    pages = [fetch_overview(front.metrics_port + process, "groups", search="seen") for process in range(4)]
     assert pages == pages[:1] * 4, "two workers and two gateways"
     assert [row["group"] for row in pages[0]["groups"]] == groups
     assert len({row["node"] for row in pages[0]["groups"]}) == 2

@@ -12,7 +12,7 @@ import pytest
 from bench.installed import groupkeeper
 from tests.kafka.cluster import KafkaCluster
 from tests.kafka.java_shell import JavaShell
-from tests.support.overview import fetch_group_page
+from tests.support.overview import fetch_overview
 from tests.support.waiting import wait_until
 from tests.workers.fronting import Fronting
 
@@ -91,7 +91,7 @@ def test_lag_follows_records_commits_and_topics(cluster: KafkaCluster, front: Fr
                 f'kafka_consumergroup_lag{{consumergroup="{group}",partition="1",topic="lagged"}}': 0,
             },
         )
-    page = fetch_group_page(front.metrics_port, sort="lag", order="desc", search="g", limit="6")
+    page = fetch_overview(front.metrics_port, "groups", sort="lag", order="desc", search="g", limit="6")
     assert [(row["group"], row["lag"]) for row in page["groups"]] == [(group, 3) for group in groups[::-1]]
     behind = 'groupkeeper_group_lag_seconds{consumergroup="g0"}'
     wait_until(lambda: lags(front)[behind] > 2 * INTERVAL_MS / 1000, what="a lag that grows old")

@@ -212,9 +212,9 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
         group, offset = group_in(partition), 9 if group_in(partition) == groups[0] else 5
         raw.commit_offsets(nodes.address(nodes.leader(partition)), group, TOPIC, {0: offset})
     for node in (1, 2, 3):
-        pages = [nodes.groups(node, limit="4")]
+        pages = [nodes.overview(node, "groups", limit="4")]
         while pages[-1]["next"] is not None:
-            pages.append(nodes.groups(node, limit="4", after=pages[-1]["next"]))
+            pages.append(nodes.overview(node, "groups", limit="4", after=pages[-1]["next"]))
         shown = [row for page in pages for row in page["groups"]]
         assert [row["group"] for row in shown] == groups
         assert {row["node"] for row in shown} == {1, 2, 3}
@@ -227,7 +227,7 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
 
     theirs = {group_in(p) for p in range(PARTITIONS) if nodes.leader(p) == 2}
     pid = nodes.signal(2, signal.SIGSTOP)
-    page = nodes.groups(3)
+    page = nodes.overview(3, "groups")
     assert page["missing"] == [
         {"node": 2, "partitions": [], "reason": "the node has not answered within 2 s"}
     ]
@@ -245,7 +245,7 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
             3, "group", group=group_in(min(p for p in range(PARTITIONS) if nodes.leader(p) != 2), 1)
         )
     os.kill(pid, signal.SIGCONT)
-    wait_until(lambda: not nodes.groups(1)["missing"], what="the answer of the node that goes on")
+    wait_until(lambda: not nodes.overview(1, "groups")["missing"], what="the answer of the node that goes on")
 
 
 def test_the_commands_show_move_and_drain(make_nodes: MakeNodes) -> None:
