@@ -106,16 +106,20 @@ RUN_BY: Final = {
         "docker run": "packaging/test_image.py::test_the_wheel_of_the_image_audits_the_log_that_it_wrote",
         "groupkeeper audit": "packaging/test_fresh_clone.py::test_the_audit_is_installed_and_finds_nothing_wrong",
         "spark-submit": "audit/test_package.py::test_a_cluster_audits_with_them",
+        "make -C": "packaging/test_units.py::test_the_page_installs_the_units_of_the_audit",
+        "cp": "packaging/test_units.py::test_the_page_installs_the_units_of_the_audit",
+        "systemctl enable": "packaging/test_units.py::test_the_page_installs_the_units_of_the_audit",
     },
     "docs/gateway.md": {"groupkeeper serve": "test_docs.py::test_the_ten_lines_make_a_gateway"},
     "docs/http.md": {"curl": "admin/test_overview_routes.py::test_the_documented_command_asks_for_groups"},
     "docs/installing.md": {
         "useradd": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "git clone": "packaging/test_fresh_clone.py::test_what_the_page_types_for_systemd_installs_it",
+        "install": "packaging/test_units.py::test_the_page_installs_the_file_of_settings",
         "cp": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "systemctl enable": "packaging/test_units.py::test_the_page_installs_what_the_unit_starts",
         "helm install": "packaging/test_helm.py::test_the_page_installs_the_chart",
-        "GRAFANA_PASSWORD=...": "packaging/test_compose.py::test_the_page_starts_the_file",
+        "GRAFANA_PASSWORD=...": "packaging/test_compose.py::test_the_page_starts_the_files",
     },
     "docs/offsets.md": {
         "kafka-console-consumer.sh": (

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chart: Helm renders it, Kubernetes' schemas take what comes of it, and by default it is the plain manifest."""
 
+import json
 import shlex
 import shutil
 import subprocess
@@ -12,15 +13,17 @@ import pytest
 import yaml
 
 from bench.installed import ROOT
-from coordinator.config import load
+from coordinator.config import Settings, load
 from coordinator.version import __version__
+from coordinator.workers.process_settings import gateway_config
+from tests.packaging.image import stages
 from tests.support.missing import skip_or_fail
 from tests.support.pages import commands
 
 pytestmark = pytest.mark.process  # helm
 
 CHART: Final = ROOT / "deploy" / "helm" / "groupkeeper"
-MANIFEST: Final = ROOT / "deploy" / "kubernetes" / "groupkeeper.yaml"
+MANIFESTS: Final = ROOT / "deploy" / "kubernetes"
 RULES: Final = ROOT / "deploy" / "prometheus.rules.yml"
 VERSIONS: Final = ("1.29", "1.31", "1.33")
 OURS: Final = frozenset(
@@ -32,6 +35,8 @@ OURS: Final = frozenset(
     }
 )
 """Labels that only the chart has."""
+
+SETTINGS: Final = frozenset(f"GROUPKEEPER_{name.upper()}" for name in Settings.__struct_fields__)
 
 Objects = dict[str, dict[str, Any]]
 
@@ -48,10 +53,16 @@ LARGE: Final = ("--set-json", 'settings={"max.offsets": 20000000}')
 
 
 def render(*flags: str, name: str = "groupkeeper", version: str = VERSIONS[-1]) -> Objects:
-    """What the chart comes to, by kind."""
+    """What the chart comes to, by kind; what only the audit needs has its kind behind `audit/`."""
     done = helm("template", name, str(CHART), "--kube-version", f"{version}.0", *flags)
-    assert done.returncode == 0, done.stderr
-    return {each["kind"]: each for each in yaml.safe_load_all(done.stdout) if each}
+    assert (done.returncode, done.stderr) == (0, "")
+    documents = [each for each in yaml.safe_load_all(done.stdout) if each]
+    found = {
+        f"audit/{each['kind']}" if each["metadata"]["name"].endswith("-audit") else each["kind"]: each
+        for each in documents
+    }
+    assert len(found) == len(documents)
+    return found
 
 
 def set_flags(values: Mapping[str, str]) -> list[str]:
@@ -74,19 +85,49 @@ EVERYTHING: Final = {
     "tolerations[0].operator": "Exists",
     "podDisruptionBudget.maxUnavailable": "0",
     "networkPolicy.clients[0].ipBlock.cidr": "10.0.0.0/8",
+    "audit.enabled": "true",
+    "audit.image.repository": "registry.example.org/audit",
+    "audit.persistence.storageClass": "slow",
+    "secrets[0]": "some.secret",
+}
+GATEWAY: Final = {
+    r"settings.upstream\.bootstrap\.servers": "kafka:9092",
+    r"settings.gateway\.port\.base": "10000",
+    "gateway.brokers": "{0,1,2}",
+}
+SNI: Final = {
+    r"settings.upstream\.bootstrap\.servers": "kafka:9092",
+    r"settings.upstream\.security\.protocol": "SASL_SSL",
+    r"settings.upstream\.sasl\.mechanism": "SCRAM-SHA-512",
+    r"settings.upstream\.sasl\.username": "groupkeeper",
+    r"settings.upstream\.sasl\.password\.file": "/etc/groupkeeper/kafka-login/password",
+    r"settings.gateway\.ssl\.certificate\.location": "/etc/groupkeeper/gateway-tls/tls.crt",
+    r"settings.gateway\.ssl\.key\.location": "/etc/groupkeeper/gateway-tls/tls.key",
+    r"settings.gateway\.sni\.pattern": "broker-\\{id\\}.kafka.example",
+    r"settings.gateway\.sni\.port": "9095",
+    r"settings.gateway\.workers": "2",
+    "secrets": "{kafka-login,gateway-tls}",
+    "workers": "2",
 }
 
 
 def test_helm_finds_nothing_wrong() -> None:
+    """Not even something to recommend, nor a file to warn of."""
     done = helm("lint", "--strict", str(CHART))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "[" not in done.stdout
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
-def test_the_api_takes_what_is_rendered(values: Mapping[str, str], version: str) -> None:
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [({}, 5), (EVERYTHING, 7), (GATEWAY, 5), (SNI, 5)],
+    ids=["defaults", "everything", "gateway", "sni"],
+)
+def test_the_api_takes_what_is_rendered(values: Mapping[str, str], count: int, version: str) -> None:
     objects = render(*set_flags(values), name="some", version=version)
-    assert len(objects) == 5
+    assert len(objects) == count
     for document in objects.values():
         kubernetes_validate.validate(document, version, strict=True)
 
@@ -103,21 +144,59 @@ def without_ours(value: Any) -> Any:
     return {key: each for key, each in left.items() if (key, each) != ("annotations", {})}
 
 
-def test_by_default_it_is_the_plain_manifest() -> None:
-    plain = {each["kind"]: each for each in yaml.safe_load_all(MANIFEST.read_text())}
-    plain["PodDisruptionBudget"]["metadata"]["labels"] = plain["Service"]["metadata"]["labels"]
-    plain["NetworkPolicy"]["metadata"]["labels"] = plain["Service"]["metadata"]["labels"]
-    assert without_ours(render()) == plain
+def plain(name: str) -> Objects:
+    """The manifest with the labels that the chart gives to all objects."""
+    objects = {each["kind"]: each for each in yaml.safe_load_all((MANIFESTS / name).read_text())}
+    for each in objects.values():
+        each["metadata"]["labels"] = {"app.kubernetes.io/name": "groupkeeper"}
+    return objects
+
+
+@pytest.mark.parametrize(("values", "manifest"), [({}, "groupkeeper.yaml"), (GATEWAY, "gateway.yaml")])
+def test_it_is_the_plain_manifest(values: Mapping[str, str], manifest: str) -> None:
+    rendered, written = without_ours(render(*set_flags(values))), plain(manifest)
+    assert ports_of(rendered) == ports_of(written)
+    for objects in (rendered, written):
+        objects["Service"]["spec"].pop("ports")
+        for rule in objects["NetworkPolicy"]["spec"]["ingress"]:
+            rule.pop("ports")
+        container_of(objects).pop("ports")
+    assert rendered == written
+
+
+def test_its_audit_is_the_plain_manifest() -> None:
+    objects = render(*set_flags({"audit.enabled": "true"}))
+    rendered = {kind.removeprefix("audit/"): each for kind, each in objects.items() if "audit/" in kind}
+    assert without_ours(rendered) == plain("audit-cronjob.yaml")
+
+
+def container_of(objects: Objects) -> dict[str, Any]:
+    container: dict[str, Any]
+    (container,) = objects["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
+def ports_of(objects: Objects) -> dict[str, int]:
+    """All ports by name, which are the same for the Service, the container and the network policy."""
+    found = {port["name"]: port["port"] for port in objects["Service"]["spec"]["ports"]}
+    assert all(port["targetPort"] == port["name"] for port in objects["Service"]["spec"]["ports"])
+    assert {port["name"]: port["containerPort"] for port in container_of(objects)["ports"]} == found
+    allowed = [port["port"] for rule in objects["NetworkPolicy"]["spec"]["ingress"] for port in rule["ports"]]
+    assert sorted(allowed) == sorted(found)
+    return found
 
 
 def test_the_page_installs_the_chart() -> None:
-    """The command of docs/installing.md; without a cluster what it would install is only shown."""
+    """The commands of docs/installing.md; without a cluster what they would install is only shown."""
     page = (ROOT / "docs" / "installing.md").read_text()
-    (command,) = (shlex.split(each) for each in commands(page) if each.startswith("helm "))
-    _, verb, release, chart, *flags = command
-    assert (verb, release, ROOT / chart) == ("install", "groupkeeper", CHART)
-    (container,) = render(*flags)["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    assert container["image"].startswith("REGISTRY/groupkeeper:")
+    installed = []
+    for command in (shlex.split(each) for each in commands(page) if each.startswith("helm ")):
+        _, verb, release, chart, *flags = command
+        assert (verb, release, ROOT / chart) == ("install", "groupkeeper", CHART)
+        objects = render(*flags)
+        assert container_of(objects)["image"].startswith("REGISTRY/groupkeeper:")
+        installed.append(ports_of(objects))
+    assert installed == [ports_of(plain("groupkeeper.yaml")), ports_of(plain("gateway.yaml"))]
 
 
 def test_selectors_choose_the_pod_of_this_release_alone() -> None:
@@ -134,10 +213,8 @@ def test_selectors_choose_the_pod_of_this_release_alone() -> None:
 
 
 def test_the_node_takes_the_settings_of_the_pod() -> None:
-    (container,) = render(*LARGE, *set_flags(EVERYTHING))["StatefulSet"]["spec"]["template"]["spec"][
-        "containers"
-    ]
-    settings = load(None, {each["name"]: each["value"] for each in container["env"]}, (), {})
+    container = container_of(render(*LARGE, *set_flags(EVERYTHING)))
+    settings = settings_of(container)
     assert settings.workers == 3
     assert str(settings.advertise) == "kafka.example.org:9092"
     assert settings.offsets_retention_minutes == 43_200
@@ -147,18 +224,69 @@ def test_the_node_takes_the_settings_of_the_pod() -> None:
     assert container["image"] == f"registry.example.org/groupkeeper:{__version__}"
 
 
+def settings_of(container: dict[str, Any]) -> Settings:
+    """What a node takes from the container, in the image."""
+    image = stages(ROOT / "Dockerfile")["server"].environment()
+    given = {each["name"]: each["value"] for each in container["env"]}
+    return load(None, {name: value for name, value in (image | given).items() if name in SETTINGS}, (), {})
+
+
 def test_each_worker_has_its_ports_everywhere() -> None:
     objects = render(*set_flags({"workers": "2", "serviceMonitor.enabled": "true"}))
-    expected = {"kafka": 9092, "kafka-2": 9093, "metrics": 9308, "metrics-2": 9309}
-    (container,) = objects["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    assert {port["name"]: port["containerPort"] for port in container["ports"]} == expected
-    ports = objects["Service"]["spec"]["ports"]
-    assert {port["name"]: port["port"] for port in ports} == expected
-    assert all(port["targetPort"] == port["name"] for port in ports)
-    allowed = [port["port"] for rule in objects["NetworkPolicy"]["spec"]["ingress"] for port in rule["ports"]]
-    assert sorted(allowed) == sorted(expected)
+    assert ports_of(objects) == {"kafka": 9092, "kafka-2": 9093, "metrics": 9308, "metrics-2": 9309}
     scraped = [endpoint["port"] for endpoint in objects["ServiceMonitor"]["spec"]["endpoints"]]
     assert scraped == ["metrics", "metrics-2"]
+
+
+def test_a_gateway_has_a_port_for_each_broker_and_for_the_metrics_of_its_processes() -> None:
+    objects = render(*set_flags({**GATEWAY, "workers": "2", r"settings.gateway\.workers": "2"}))
+    settings = settings_of(container_of(objects))
+    config = gateway_config(settings)
+    brokers = {f"broker-{id_}": config.client_address_for(id_) for id_ in range(3)}
+    assert {str(address) for address in brokers.values()} == {
+        "groupkeeper:10000",
+        "groupkeeper:10001",
+        "groupkeeper:10002",
+    }
+    assert settings.metrics_listen is not None
+    metrics = ["metrics", "metrics-2", "metrics-3", "metrics-4"]
+    assert ports_of(objects) == {
+        "kafka": 9092,
+        "kafka-2": 9093,
+        **{name: address.port for name, address in brokers.items() if address is not None},
+        **{name: settings.metrics_listen.port + index for index, name in enumerate(metrics)},
+    }
+
+
+def test_with_names_in_tls_a_gateway_has_one_port_for_all_clients() -> None:
+    objects = render(*set_flags({**SNI, "serviceMonitor.enabled": "true"}))
+    settings = settings_of(container_of(objects))
+    address = gateway_config(settings).client_address_for(7)
+    assert str(address) == "broker-7.kafka.example:9095"
+    metrics = ["metrics", "metrics-2", "metrics-3", "metrics-4"]
+    assert ports_of(objects) == {"kafka": 9095, **{name: 9308 + index for index, name in enumerate(metrics)}}
+    scraped = [endpoint["port"] for endpoint in objects["ServiceMonitor"]["spec"]["endpoints"]]
+    assert scraped == metrics
+
+
+def test_a_gateway_finds_the_files_that_its_settings_name() -> None:
+    objects = render(*set_flags(SNI))
+    container = container_of(objects)
+    settings = settings_of(container)
+    places = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    volumes = objects["StatefulSet"]["spec"]["template"]["spec"]["volumes"]
+    secrets = {each["secret"]["secretName"]: places[each["name"]] for each in volumes if "secret" in each}
+    assert secrets == {name: f"/etc/groupkeeper/{name}" for name in ("kafka-login", "gateway-tls")}
+    files = (settings.upstream_sasl_password_file, settings.gateway_ssl_key_location)
+    assert [str(file.parent) for file in files if file is not None] == list(secrets.values())
+
+
+def test_the_audit_of_a_gateway_does_not_ask_it() -> None:
+    """A login would be needed, and what is at the cluster is not in the log."""
+    for values, asked in (({}, ["--against=groupkeeper:9092"]), (GATEWAY, [])):
+        job = render(*set_flags({**values, "audit.enabled": "true"}))["audit/CronJob"]
+        (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        assert container["args"] == ["audit", "--log-dirs=/data", "--out=/audit", *asked]
 
 
 def test_the_alerting_rules_come_along_where_they_are_wanted() -> None:
@@ -168,11 +296,43 @@ def test_the_alerting_rules_come_along_where_they_are_wanted() -> None:
     assert rule["PrometheusRule"]["metadata"]["labels"]["release"] == "main"
 
 
-def test_a_gateway_is_refused_since_the_chart_has_no_ports_for_it() -> None:
-    flag = r"settings.upstream\.bootstrap\.servers=kafka:9092"
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"gateway.brokers": "{1}"}, "gateway.brokers: only a gateway has ports for brokers"),
+        (
+            {r"settings.upstream\.bootstrap\.servers": "kafka:9092"},
+            "gateway.brokers: list the ids of the cluster's brokers",
+        ),
+        (
+            {**SNI, "gateway.brokers": "{1}"},
+            "gateway.brokers: with gateway.sni.pattern all brokers share one",
+        ),
+        (
+            {**GATEWAY, "service.type": "NodePort"},
+            "service.type: clients use the ports that a gateway tells them",
+        ),
+    ],
+)
+def test_values_that_do_not_go_together_are_refused(values: Mapping[str, str], reason: str) -> None:
+    done = helm("template", "some", str(CHART), "--kube-version", "1.31.0", *set_flags(values))
+    assert done.returncode != 0
+    assert reason in done.stderr
+
+
+def test_the_chart_knows_the_names_of_all_settings_but_its_own() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    names = {name.replace("_", ".") for name in Settings.__struct_fields__}
+    its_own = {"advertise", "data.dir", "listen", "metrics.listen", "workers"}
+    assert its_own <= names
+    assert list(schema["properties"]["settings"]["properties"]) == sorted(names - its_own)
+
+
+def test_a_setting_that_there_is_not_is_named() -> None:
+    flag = r"settings.log\.flsh=1"
     done = helm("template", "some", str(CHART), "--kube-version", "1.31.0", "--set", flag)
     assert done.returncode != 0
-    assert "this chart has no ports for a gateway" in done.stderr
+    assert "at '/settings': additional properties 'log.flsh' not allowed" in done.stderr
 
 
 def test_a_claim_outlives_its_release_and_can_be_one_that_is_there() -> None:

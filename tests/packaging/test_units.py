@@ -16,7 +16,7 @@ import pytest
 from audit.cli import parser
 from bench.installed import ROOT, groupkeeper
 from bench.ports import free_ports
-from coordinator.config import Settings
+from coordinator.config import Settings, load
 from tests.support.missing import skip_or_fail
 from tests.support.pages import commands
 from tests.support.processes import ServerProcess
@@ -34,10 +34,11 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     command = tmp_path / "groupkeeper"
     command.write_text("#!/bin/sh\n")
     command.chmod(0o755)
-    for unit in UNITS.iterdir():
+    files = [unit for unit in UNITS.iterdir() if unit.suffix != ".env"]
+    for unit in files:
         text = unit.read_text().replace("/opt/groupkeeper/.venv/bin/groupkeeper", str(command))
         (tmp_path / unit.name).write_text(text)
-    units = [str(tmp_path / unit.name) for unit in UNITS.iterdir()]
+    units = [str(tmp_path / unit.name) for unit in files]
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False
     )
@@ -47,9 +48,9 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
 def test_the_page_installs_what_the_unit_starts() -> None:
     """User, directories and names in the commands of docs/installing.md are those of the unit."""
     unit = {key: values[0] for key, values in lines_of(UNITS / "groupkeeper.service").items()}
-    user, clone, copy, enable = (
+    user, clone, place, copy, enable = (
         shlex.split(next(each for each in commands(PAGE) if each.startswith(program)))
-        for program in ("useradd", "git clone", "cp", "systemctl")
+        for program in ("useradd", "git clone", "install", "cp", "systemctl")
     )
     assert user[-1] == unit["User"] == unit["Group"]
     assert user[user.index("--home-dir") + 1] == f"/var/lib/{unit['StateDirectory']}"
@@ -59,14 +60,69 @@ def test_the_page_installs_what_the_unit_starts() -> None:
     source = ROOT / Path(copy[1]).relative_to(tree)
     assert (source, copy[2]) == (UNITS / "groupkeeper.service", "/etc/systemd/system/")
     assert f"{enable[-1]}.service" == source.name
+    example = ROOT / Path(place[-2]).relative_to(tree)
+    assert (example, unit["EnvironmentFile"]) == (UNITS / "groupkeeper.env", f"-{place[-1]}")
 
 
 @pytest.mark.process
-def test_the_server_can_do_little_beside_its_work() -> None:
+def test_the_page_installs_the_file_of_settings(tmp_path: Path) -> None:
+    """With the directory that it is in, which nothing else makes; only the service's group may read it."""
+    command = next(each for each in commands(PAGE) if each.startswith("install "))
+    program, *words = shlex.split(command)
+    source, target = ROOT / Path(words[-2]).relative_to("/opt/groupkeeper"), tmp_path / words[-1].lstrip("/")
+    group = words.index("--group")
+    flags = [*words[:group], *words[group + 2 : -2]]  # the group exists where `useradd` was run
+    subprocess.run([program, *flags, str(source), str(target)], check=True)
+    assert target.read_text() == source.read_text()
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def variables_of(name: str) -> dict[str, str]:
+    """The variables of an environment file: those that it sets, and those that it only shows."""
+    lines = (UNITS / name).read_text().splitlines()
+    shown = re.compile(r"#?(GROUPKEEPER_[A-Z_]+)=(.*)")
+    return {found[1]: found[2] for line in lines if (found := shown.fullmatch(line))}
+
+
+@pytest.mark.parametrize("name", ["groupkeeper.env", "gateway.env"])
+def test_the_examples_name_settings_and_values_that_there_are(name: str) -> None:
+    """Those that are only shown, too: together they are the settings of one node."""
+    given = variables_of(name)
+    assert given
+    settings = load(None, given, (), {})
+    assert settings.is_gateway == (name == "gateway.env")
+
+
+@pytest.mark.parametrize("name", ["groupkeeper.env", "gateway.env"])
+def test_the_examples_can_be_used_as_they_are(name: str) -> None:
+    lines = [line for line in (UNITS / name).read_text().splitlines() if line and not line.startswith("#")]
+    settings = load(None, dict(line.split("=", 1) for line in lines), (), {})
+    assert settings.upstream_sasl_mechanism is None
+    assert settings.listen.is_wildcard == settings.is_gateway, (
+        "without a login, only this machine may connect"
+    )
+
+
+def test_the_page_installs_the_units_of_the_audit() -> None:
+    install, copy, enable = (
+        shlex.split(each)
+        for each in commands((ROOT / "docs" / "audit.md").read_text())
+        if each.startswith(("make -C", "cp", "systemctl"))
+    )
+    tree = Path(install[2])
+    assert install == ["make", "-C", "/opt/groupkeeper", "install-audit"]
+    copied = [ROOT / Path(each).relative_to(tree) for each in copy[1:-1]]
+    assert copied == [UNITS / "groupkeeper-audit.service", UNITS / "groupkeeper-audit.timer"]
+    assert (copy[-1], UNITS / enable[-1]) == ("/etc/systemd/system/", copied[-1])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["groupkeeper.service", "groupkeeper-audit.service"])
+def test_the_service_can_do_little_beside_its_work(name: str) -> None:
     """Systemd's own measure of what a process could do, 0 to 10; from 2.0 on (as a tenth here) it fails."""
     if shutil.which("systemd-analyze") is None:
         skip_or_fail("systemd-analyze is not on the PATH")
-    unit = str(UNITS / "groupkeeper.service")
+    unit = str(UNITS / name)
     command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", unit]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -119,7 +175,9 @@ def test_the_command_takes_the_flags_of_the_unit() -> None:
     given = lines_of(UNITS / "groupkeeper-audit.service")
     ((pairs,), (command,)) = given["Environment"], given["ExecStart"]
     environment = dict(pair.split("=", 1) for pair in shlex.split(pairs))
-    _, name, *flags = shlex.split(Template(command).substitute(environment))
+    _, name, *flags = shlex.split(
+        Template(command).substitute(environment)
+    )  # $OPTIONS is split into words there, too
     taken = parser("groupkeeper audit").parse_args(flags)
     assert (name, taken.log_dirs, taken.out) == (
         "audit",
