@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 from coordinator.admin.reference.gateway_metrics import (
     GATEWAY_ACCEPTED,
     GATEWAY_ADOPTIONS,
+    GATEWAY_CERTIFICATE_EXPIRY,
     GATEWAY_CLOSED,
     GATEWAY_CONNECT_FAILURES,
     GATEWAY_CONNECTIONS,
@@ -23,10 +24,16 @@ from coordinator.gateway.gateway import ConnectionCounts
 class GatewayCollector(Collector):
     """Collects the metrics of one process."""
 
-    def __init__(self, counts: Callable[[], ConnectionCounts], adoption: Adoption | None) -> None:
-        """Report the takeovers of `adoption`, or none if it is None."""
+    def __init__(
+        self,
+        counts: Callable[[], ConnectionCounts],
+        adoption: Adoption | None,
+        certificate_expiry_s: int | None,
+    ) -> None:
+        """Report the takeovers of `adoption`, or none if it is None, and when the certificate expires, if there is one."""
         self._counts = counts
         self._adoption = adoption
+        self._certificate_expiry_s = certificate_expiry_s
 
     def collect(self) -> Iterable[Metric]:
         """Return all metrics with their current values."""
@@ -39,6 +46,8 @@ class GatewayCollector(Collector):
         for reason, count in counts.closed.items():
             closed.add_metric([reason], count)
         yield closed
+        if self._certificate_expiry_s is not None:
+            yield GATEWAY_CERTIFICATE_EXPIRY.make_family(self._certificate_expiry_s)
         yield from self._moving()
 
     def _moving(self) -> Iterable[Metric]:

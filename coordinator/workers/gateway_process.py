@@ -12,6 +12,7 @@ from coordinator.catalogue import upstream_cluster_id_file
 from coordinator.config import Address, Settings
 from coordinator.gateway.address_book import OurNode
 from coordinator.gateway.adoption import Adoption
+from coordinator.gateway.certificate import find_expiry_s
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
@@ -111,9 +112,10 @@ def _readiness(gateway: Gateway, config: GatewayConfig, machine: HostResources) 
 
 
 async def start_admin(
-    address: Address | None, parts: GatewayParts, machine: HostResources, overview: AllNodesOverview
+    settings: Settings, parts: GatewayParts, machine: HostResources, overview: AllNodesOverview
 ) -> "AdminServer | None":
     """Serve /metrics and /ready of this process, and the groups. Raises OSError with the setting in its text."""
+    address = settings.metrics_listen
     if address is None:
         return None
     from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
@@ -126,7 +128,8 @@ async def start_admin(
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     gateway = parts.gateway
-    registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption))
+    expiry_s = read_certificate_expiry_s(machine, settings.gateway_ssl_certificate_location)
+    registry.register(GatewayCollector(lambda: gateway.counts, parts.adoption, expiry_s))
     admin = AdminServer(
         MetricsEndpoint(registry, _nothing, machine.clock.nanos),
         parts.readiness.collect_ready_fields,
@@ -139,6 +142,17 @@ async def start_admin(
         raise OSError(error.errno, reason) from error
     gateway.tasks.start(parts.readiness.run(), "ask brokers whether they can be reached")
     return admin
+
+
+def read_certificate_expiry_s(machine: HostResources, certificate: Path | None) -> int | None:
+    """Return when the certificate that clients get expires, in Unix seconds; None without one, or if it is not known."""
+    if certificate is None:
+        return None
+    try:
+        return find_expiry_s(read_file(machine.fs, certificate))
+    except (OSError, ValueError) as error:  # clients can connect all the same
+        log.warning("it is not known when the certificate expires", reason=str(error))
+        return None
 
 
 def preload_gateway_modules(settings: Settings) -> None:
@@ -209,9 +223,7 @@ class GatewayProcess:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
             self._show(self._view)
             self._parts.gateway.start()
-            self._admin = await start_admin(
-                settings.metrics_listen, self._parts, self._machine, self._overview
-            )
+            self._admin = await start_admin(settings, self._parts, self._machine, self._overview)
         except (OSError, ValueError, StorageError) as error:
             self._parts = None
             self.channel.send(

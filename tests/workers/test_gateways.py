@@ -202,7 +202,7 @@ async def main():
     parts = make_gateway(settings, asyncio.get_running_loop(), real_machine(), lambda _id, _address: None)
     parts.gateway.start()
     overview = AllNodesOverview(lambda _question: None)
-    admin = await start_admin(settings.metrics_listen, parts, real_machine(), overview)
+    admin = await start_admin(settings, parts, real_machine(), overview)
     print(sorted(set(sys.modules) - before))
     await admin.close()
     await parts.gateway.stop()

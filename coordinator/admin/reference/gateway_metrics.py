@@ -118,6 +118,12 @@ GATEWAY_CLOSED: Final = CounterHelp(
     "`connections.unread.max.ms`); `room` (`connections.unsent.max.bytes` was used up); `idle`; `fault` (an error in "
     "the gateway, with a traceback in the log).",
 )
+GATEWAY_CERTIFICATE_EXPIRY: Final = GaugeHelp(
+    "groupkeeper_gateway_certificate_expiry_timestamp_seconds",
+    "When the certificate that clients get expires.",
+    "Unix time",
+    more="Only with `gateway.ssl.certificate.location`. The process has read the file at its start.",
+)
 GATEWAY_GROUPS_WAITED_FOR: Final = GaugeHelp(
     "groupkeeper_gateway_groups_waited_for",
     "Groups that clients try to join here while the groups have members at the cluster.",
@@ -164,6 +170,7 @@ OF_PROCESSES: Final = Section(
         GATEWAY_REFUSED,
         GATEWAY_CONNECT_FAILURES,
         GATEWAY_CLOSED,
+        GATEWAY_CERTIFICATE_EXPIRY,
         GATEWAY_GROUPS_WAITED_FOR,
         GATEWAY_MEMBERS_WAITED_FOR,
         GATEWAY_ADOPTIONS,
