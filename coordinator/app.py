@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
@@ -17,10 +18,14 @@ from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
+from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
 from coordinator.jobs.lag_from_declared_ends import Ends, declared_ends, sum_group_lag
+from coordinator.jobs.lag_watch import LagWatch, convert_declared_ends
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
+from coordinator.lag.lag_book import ROWS_MAX, LagBook, PartitionEnd
+from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
@@ -56,6 +61,14 @@ WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
 
 
+def make_lag_book(settings: Settings) -> LagBook:
+    """Return a book for as many groups as the settings let /metrics name; for none, the lag is not measured."""
+    window_ms = WINDOW_MEASUREMENTS * settings.metrics_lag_interval_ms
+    if not settings.is_gateway:
+        return LagBook("group", window_ms, settings.metrics_groups_top)
+    return LagBook(settings.metrics_lag, window_ms, 0 if settings.metrics_lag == "off" else ROWS_MAX)
+
+
 class ServingAddresses(NamedTuple):
     """The addresses at which a started node is reached; `metrics` is a URL."""
 
@@ -85,6 +98,10 @@ class App(NodeComponents):
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
+        self.committed_groups = partial(iterate_committed_offsets, self.manager)
+        """Yields each group that has committed offsets, with these."""
+        self.lag = make_lag_book(settings)
+        self.lag_watch = LagWatch(self.lag, self.committed_groups, self.clock, self.find_ends_for_lag)
 
     # --- start ---
 
@@ -261,12 +278,11 @@ class App(NodeComponents):
             limits=self.limits,
             space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
-            ends=None if self.settings.is_gateway else self.find_declared_ends,
         )
         self.admin, url = await start_admin(
             address,
             collector,
-            self.additional_collectors(),
+            self._lag_collectors(),
             self.clock.nanos,
             self.readiness,
             self._preview_expiry,
@@ -342,9 +358,17 @@ class App(NodeComponents):
             for topic, known in ends.items()
         }
 
-    def additional_collectors(self) -> "list[Collector]":
-        """Return the collectors of /metrics in addition to those of every node."""
-        return []
+    async def find_ends_for_lag(self) -> dict[str, dict[int, PartitionEnd]] | None:
+        """Return the ends of the partitions of all groups, for the lag; None if they cannot be found now."""
+        return await convert_declared_ends(await self.find_declared_ends(), self.clock)
+
+    def _lag_collectors(self) -> "list[Collector]":
+        """Return the collector of the lag of groups, if it is measured."""
+        if not self.lag.rows_max:
+            return []
+        from coordinator.admin.lag_metrics import LagCollector
+
+        return [LagCollector(self.lag, lambda: self.clock.wall_ms() / 1000)]
 
     async def _preview_expiry(self, within_ms: int) -> object:
         failed = self.leadership.failed_partitions
@@ -370,6 +394,9 @@ class App(NodeComponents):
             lambda: self.budget.close_stuck_readers(self.clock.mono_ms()),
         )
         every("watch_limits", LIMITS_INTERVAL_MS, self.limits.check)
+        if self.lag.rows_max:
+            interval_ms = settings.metrics_lag_interval_ms
+            self.scheduler.schedule_periodic_task("measure_lag", interval_ms, self.lag_watch.measure_once)
         if settings.log_cleaner_enable:
             every("compact", settings.log_cleaner_backoff_ms, self.cleaner.start_cleaning_if_idle)
         if settings.log_flush == "interval":

@@ -4,18 +4,17 @@
 Names, labels and sentences come from `reference`, from which docs/metrics.md is made, too.
 
 No label holds a group, a member or a topic, because clients choose their names without a bound. The exceptions are
-bounded: the few groups of `metrics.groups.top` and, in front of a cluster, the lag (`lag_metrics.py`).
+bounded: the few groups of `metrics.groups.top`, and the lag (`lag_metrics.py`).
 """
 
 import platform
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from coordinator.admin.reference import (
-    gateway_metrics,
     group_metrics,
     log_metrics,
     node_metrics,
@@ -26,7 +25,6 @@ from coordinator.admin.reference.metric_help_types import CounterHelp, GaugeHelp
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
-from coordinator.jobs.lag_from_declared_ends import Ends
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
@@ -92,9 +90,7 @@ class NodeCollector(Collector):
         limits: LimitWatch,
         space: Callable[[], Space | None],
         groups_top: int,
-        ends: Callable[[], Awaitable[Ends]] | None,
     ) -> None:
-        """Create a collector; `ends` finds the ends of partitions, or is None if other metrics show the lag."""
         self.stats = stats
         self.manager = manager
         self.log = log_manager
@@ -106,12 +102,10 @@ class NodeCollector(Collector):
         self._limits = limits
         self._space = space
         self._groups_top = groups_top
-        self._ends = ends
 
     async def update_group_counts(self) -> None:
         """Count the groups again; `collect` shows these counts until the next call."""
-        ends = await self._ends() if self._ends is not None and self._groups_top else None
-        self.group_counts = await count_groups(self.manager, self._groups_top, ends)
+        self.group_counts = await count_groups(self.manager, self._groups_top)
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics of the node."""
@@ -201,11 +195,6 @@ class NodeCollector(Collector):
             for count, group_id in top:
                 family.add_metric([group_id], count)
             yield family
-        if self.group_counts.lags:
-            lag = gateway_metrics.GROUP_LAG.make_family()
-            for records, group_id in self.group_counts.lags:
-                lag.add_metric([group_id], records)
-            yield lag
 
     def _rebalance_durations(self) -> Iterator[Metric]:
         durations = group_metrics.REBALANCE_DURATION.make_family()
@@ -252,6 +241,10 @@ GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = 
     (offset_metrics.OFFSETS, lambda it: it.manager.env.usage.offsets),
     (group_metrics.MEMBERS, lambda it: it.manager.env.usage.members),
     (request_metrics.CONNECTIONS, lambda it: it.connections()),
+    (
+        group_metrics.GROUPS_REBALANCING_OFTEN,
+        lambda it: it.manager.frequent_rebalances.count_groups(it.manager.clock.mono_ms()),
+    ),
     (log_metrics.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
     (log_metrics.PARTITIONS_UNWRITABLE, lambda it: it.unwritable_partition_count),
     (

@@ -312,7 +312,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
     ] = "group"
     metrics_lag_interval_ms: Annotated[
         Annotated[int, Meta(ge=1_000, le=INT_MAX)],
-        "How often the gateway asks the cluster for the ends of its partitions.",
+        "How often the lag of groups is measured; for it, a gateway asks the cluster for the ends of its partitions.",
     ] = 15_000
 
     # --- Connections

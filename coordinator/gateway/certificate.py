@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads from a certificate when it expires (RFC 5280).
 
-Python's ssl module tells this only about the certificate of a peer, and a package that reads certificates would take
+Python's ssl module reads this only from the certificate of a peer, and a package that reads certificates would take
 12 MB of each process for this one date.
 """
 

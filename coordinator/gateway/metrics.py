@@ -30,7 +30,7 @@ class GatewayCollector(Collector):
         adoption: Adoption | None,
         certificate_expiry_s: int | None,
     ) -> None:
-        """Report the takeovers of `adoption`, or none if it is None, and when the certificate expires, if there is one."""
+        """Report the takeovers of `adoption` and when the certificate expires; None for a gateway without them."""
         self._counts = counts
         self._adoption = adoption
         self._certificate_expiry_s = certificate_expiry_s

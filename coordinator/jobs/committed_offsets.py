@@ -3,25 +3,23 @@
 
 from collections.abc import Iterator, Mapping
 
+from coordinator.lag.lag_book import CommittedGroup, CommittedOffset
 from coordinator.partitions.manager import GroupMetadataManager
-from protocol.newtypes import GroupId
 from storage.format.records import OffsetAndMetadata
 
 
-def iterate_committed_offsets(
-    manager: GroupMetadataManager,
-) -> Iterator[tuple[GroupId, Iterator[tuple[str, int, int]]]]:
-    """Yield each group that has committed offsets, with their rows: topic, partition, offset.
+def iterate_committed_offsets(manager: GroupMetadataManager) -> Iterator[CommittedGroup]:
+    """Yield each group that has committed offsets, with these.
 
     Offsets that come or go between two steps may be missed; a topic's partitions are read at once.
     """
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             if kept.offsets.count:
-                yield kept.group_id, _offsets(kept.offsets.by_topic)
+                yield CommittedGroup(kept.group_id, kept.group.member_count, _offsets(kept.offsets.by_topic))
 
 
-def _offsets(by_topic: Mapping[str, Mapping[int, OffsetAndMetadata]]) -> Iterator[tuple[str, int, int]]:
+def _offsets(by_topic: Mapping[str, Mapping[int, OffsetAndMetadata]]) -> Iterator[CommittedOffset]:
     for topic in list(by_topic):
         for partition, value in list(by_topic.get(topic, {}).items()):
-            yield topic, partition, value.offset
+            yield topic, partition, value.offset, value.commit_timestamp

@@ -7,7 +7,6 @@ from collections import Counter
 
 import msgspec
 
-from coordinator.jobs.lag_from_declared_ends import Ends, sum_group_lag
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.slices import Slices
 from protocol.newtypes import GroupId
@@ -21,8 +20,6 @@ class GroupCounts(msgspec.Struct):
     """The groups that have committed most, with the number of offsets since they are in memory; most first."""
     rebalances: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
     """The groups that have rebalanced most, with the number of times since they are in memory; most first."""
-    lags: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
-    """The groups that are furthest behind the declared ends, with their lag in all; most first."""
 
 
 class _Top:
@@ -46,24 +43,18 @@ class _Top:
         return sorted(self._lowest_first, reverse=True)
 
 
-async def count_groups(manager: GroupMetadataManager, top: int = 0, ends: Ends | None = None) -> GroupCounts:
-    """Count the groups in slices between which the event loop serves others; find the `top` most active groups.
-
-    With `ends`, also find the groups that are furthest behind these ends.
-    """
+async def count_groups(manager: GroupMetadataManager, top: int = 0) -> GroupCounts:
+    """Count the groups in slices between which the event loop serves others; find the `top` most active groups."""
     counts = GroupCounts()
-    commits, rebalances, lags = _Top(top), _Top(top), _Top(top)
+    commits, rebalances = _Top(top), _Top(top)
     slices = Slices(manager.clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             counts.states[kept.group.state] += 1
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
-            if ends:
-                lags.offer(await sum_group_lag(kept, ends, slices) or 0, kept.group_id)
             if slices.is_over:
                 await slices.yield_to_event_loop()
     counts.commits = commits.highest_first()
     counts.rebalances = rebalances.highest_first()
-    counts.lags = lags.highest_first()
     return counts

@@ -16,6 +16,7 @@ from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import DeadlineScheduler
+from coordinator.telemetry.frequent_rebalances import FrequentRebalances
 from coordinator.telemetry.logs import get_logger, suppress_if_flooded
 from coordinator.telemetry.recent_rebalances import RecentRebalances
 from coordinator.telemetry.stats import Stats
@@ -77,6 +78,7 @@ class GroupMetadataManager:
         self.deleted = DeletedTopics(self.carry_out_outcome, stats)
         self.unloading = PartitionUnloader(timers, clock, deliver)
         self.recent_rebalances = RecentRebalances()
+        self.frequent_rebalances = FrequentRebalances()
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # not looked up for each event of a group
@@ -220,6 +222,7 @@ class GroupMetadataManager:
             if event.cause is not None:
                 self.stats.rebalances[event.cause] += 1
                 kept.rebalances += 1
+                self.frequent_rebalances.add(kept.group_id, self.clock.mono_ms())
         ended = outcome.ended_rebalance
         if ended is not None:
             self.stats.count_finished_rebalance(ended)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapp
 from itertools import islice
 from typing import Final
 
-from coordinator.upstream.lag import Ends, PartitionEnd
+from coordinator.lag.lag_book import Ends, PartitionEnd
 from coordinator.workers import messages
 
 PARTITIONS_PER_QUESTION: Final = 2_000

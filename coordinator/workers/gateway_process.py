@@ -145,7 +145,7 @@ async def start_admin(
 
 
 def read_certificate_expiry_s(machine: HostResources, certificate: Path | None) -> int | None:
-    """Return when the certificate that clients get expires, in Unix seconds; None without one, or if it is not known."""
+    """Return when a certificate expires, in Unix seconds; None without one, or if that is not known."""
     if certificate is None:
         return None
     try:

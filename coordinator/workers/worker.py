@@ -7,7 +7,6 @@
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from coordinator.api.end_offsets_from_end_groups import find_group_committed_ends
@@ -20,8 +19,8 @@ from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
-from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.jobs.lag_from_declared_ends import Ends
+from coordinator.lag.lag_book import PartitionEnd
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_access import GroupEntry
 from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
@@ -31,24 +30,21 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, ClusterTopology
-from coordinator.upstream.lag import LagBook
 from coordinator.workers import messages
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
 from coordinator.workers.cluster_end_requests import ClusterEndRequests
+from coordinator.workers.cluster_ends_of_groups import ClusterEndsOfGroups
 from coordinator.workers.ends_of_other_nodes import fetch_ends_of_other_nodes
 from coordinator.workers.offsets_dropped_reporter import OffsetsDroppedReporter
 from coordinator.workers.partition_order_handler import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
-from coordinator.workers.worker_lag_watch import ConsumerLagWatch
 from protocol.apis import ApiVersionRange
 from protocol.newtypes import GroupId, Partition
 from storage.errors import StorageError
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
-
     from coordinator.admin.overview_routes import Overview
     from coordinator.admin.readiness import NodeReadyResponse
     from coordinator.overview.local_group_details import KnownEnds
@@ -127,30 +123,13 @@ class WorkerApp(App):
         """The version of the topics up to which all partitions were ordered to drop offsets in deleted topics."""
         self.ends = CommittedOffsetRequests(send)
         self.all_nodes = AllNodesOverview(send)
-        self.lag = LagBook(settings.metrics_lag)
         self.cluster_ends = ClusterEndRequests(send)
-        self.lag_watch = ConsumerLagWatch(
-            self.lag,
-            partial(iterate_committed_offsets, self.manager),
+        self._cluster_ends_of_groups = ClusterEndsOfGroups(
+            self.committed_groups,
             self.clock,
             self.cluster_ends,
             QUESTIONS_FOR_ENDS_MAX * settings.upstream_request_timeout_ms / 1000,
         )
-
-    def start_periodic_jobs(self) -> None:
-        """Schedule the jobs of a single node; behind a gateway also measure the lag of the groups."""
-        super().start_periodic_jobs()
-        if self._knows_lag:
-            interval_ms = self.settings.metrics_lag_interval_ms
-            self.scheduler.schedule_periodic_task("measure_lag", interval_ms, self.lag_watch.measure_once)
-
-    def additional_collectors(self) -> "list[Collector]":
-        """Return the collector of the lag of groups behind a gateway, if it is measured."""
-        if not self._knows_lag:
-            return []
-        from coordinator.admin.gateway_lag_metrics import LagCollector
-
-        return [LagCollector(self.lag, self.settings.metrics_lag, lambda: self.clock.wall_ms() / 1000)]
 
     def overview(self) -> "Overview":
         """Return what /api/v1 shows: the groups of all workers."""
@@ -182,9 +161,11 @@ class WorkerApp(App):
     async def _last_lag(self, kept: GroupEntry, _slices: Slices) -> int | None:
         return self.lag.by_group.get(kept.group_id)
 
-    @property
-    def _knows_lag(self) -> bool:
-        return self.settings.is_gateway and self.settings.metrics_lag != "off"
+    async def find_ends_for_lag(self) -> dict[str, dict[int, PartitionEnd]] | None:
+        """Return the ends of the partitions of all groups; behind a gateway the cluster is asked."""
+        if self.settings.is_gateway:
+            return await self._cluster_ends_of_groups.find()
+        return await super().find_ends_for_lag()
 
     def apply_upstream_state(self, state: UpstreamState, gateways: int) -> None:
         """Store the state of the cluster, and the number of gateway processes that accept clients."""

@@ -36,7 +36,7 @@ PANELS: Final = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row
 QUERIES: Final = {
     f"{panel['title']} {target['refId']}": target["expr"] for panel in PANELS for target in panel["targets"]
 }
-OF_GATEWAYS: Final = re.compile("groupkeeper_(gateway|upstream|group_lag|lag)_?")
+OF_GATEWAYS: Final = re.compile("groupkeeper_(gateway|upstream|group_lag|group_status|lag)_?")
 JOB: Final = "groupkeeper"
 
 

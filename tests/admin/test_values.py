@@ -16,6 +16,7 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from coordinator.admin.reference import gateway_metrics
 from coordinator.admin.reference.metrics_markdown_page import heading
 from coordinator.api import part_error_counting
 from coordinator.api.declaration import Api
@@ -39,6 +40,8 @@ from tests.support.calls import calls_of
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 GATEWAYS = heading("In front of a Kafka cluster")
+OF_LAG = {metric.name for metric in gateway_metrics.OF_LAG.metrics}
+"""Held to the page by tests/lag."""
 
 
 @pytest.fixture
@@ -127,10 +130,10 @@ async def test_only_the_groups_that_do_most_are_named(naming: Running) -> None:
         for offset in range(commits):
             await client.commit(group, 0, offset)
     await client.join_alone("d")
-    assert await metric(running, "group_offset_commits_total", group="a") == 0
-    assert await metric(running, "group_offset_commits_total", group='b"\\\n') == 3
-    assert await metric(running, "group_offset_commits_total", group="c") == 2
-    assert await metric(running, "group_rebalances_total", group="d") == 1
+    assert await metric(running, "group_offset_commits_total", consumergroup="a") == 0
+    assert await metric(running, "group_offset_commits_total", consumergroup='b"\\\n') == 3
+    assert await metric(running, "group_offset_commits_total", consumergroup="c") == 2
+    assert await metric(running, "group_rebalances_total", consumergroup="d") == 1
     _, _, text = await get(running, "/metrics")
     assert len(re.findall(r"^groupkeeper_group_rebalances_total", text, re.MULTILINE)) == 1
 
@@ -141,14 +144,27 @@ async def test_the_groups_that_are_furthest_behind_their_ends_are_named(tmp_path
         client = await running.client()
         for group, offset in (("near", 9), ("far", 1), ("beyond", 12), ("middle", 5)):
             assert not await client.commit(group, 0, offset)
+        await running.app.lag_watch.measure_once()
         _, _, text = await get(running, "/metrics")
-        assert "groupkeeper_group_lag" not in text
+        assert "groupkeeper_group_lag{" not in text
         assert not await client.commit("made", 0, 10)
+        await running.app.lag_watch.measure_once()
         _, _, text = await get(running, "/metrics")
-        assert re.findall(r"^groupkeeper_group_lag.*", text, re.MULTILINE) == [
+        named = re.findall(r"^groupkeeper_group_(?:lag|status|members)\{.*", text, re.MULTILINE)
+        assert sorted(named) == [
             'groupkeeper_group_lag{consumergroup="far"} 9.0',
             'groupkeeper_group_lag{consumergroup="middle"} 5.0',
+            'groupkeeper_group_members{consumergroup="far"} 0.0',
+            'groupkeeper_group_members{consumergroup="middle"} 0.0',
+            'groupkeeper_group_status{consumergroup="far",status="ok"} 1.0',
+            'groupkeeper_group_status{consumergroup="middle",status="ok"} 1.0',
         ]
+
+
+async def test_no_lag_is_measured_where_no_group_may_be_named(running: Running) -> None:
+    assert "measure_lag" not in running.app.scheduler.jobs
+    _, _, text = await get(running, "/metrics")
+    assert "groupkeeper_group_" not in text.replace("groupkeeper_group_expirations", "")
 
 
 async def test_the_room_on_the_disk_is_looked_at_again(running: Running) -> None:
@@ -295,6 +311,7 @@ async def test_the_page_has_the_right_type_and_labels(naming: Running) -> None:
             {label for sample in family.samples for label in sample.labels} - {"le"},
         )
         for name, family in (await families(naming)).items()
+        if name not in OF_LAG
     }
     assert shown == explained
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Incidents, played on real nodes: `python -m tests.incidents.play [NAME...]` records them anew.
 
-All at once, they take three minutes. A full disk needs root, for a small file system of its own.
+All at once, they take five minutes. A full disk needs root, for a small file system of its own.
 """
 
 import asyncio
@@ -12,24 +12,33 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from bench.ports import free_ports
+from coordinator.config import Address, Settings
+from coordinator.host_resources import real_machine
+from coordinator.workers.all_nodes_overview import AllNodesOverview
+from coordinator.workers.gateway_process import make_gateway, start_admin
 from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
-from tests.incidents.recording import Recording
+from tests.incidents.recording import INTERVAL_S, STEP_S, Recording
+from tests.net import requests
 from tests.partitions.disk import WRITES
-from tests.partitions.running import PARTITIONS, Running, node
+from tests.partitions.running import PARTITIONS, Client, Running, node
 from tests.support.command import groupkeeper
 from tests.support.raw import RawConnection, create_topic, standalone_commit
 from tests.support.service import Service
+from tests.support.tls import TestAuthority
 
 BEFORE: Final = 8
 AFTER: Final = 30
 TOPIC: Final = "t"
+GROUP: Final = "orders"
+END_GROUP: Final = "made"
 
 
 async def full_disk(work: Path) -> Recording:
@@ -148,9 +157,163 @@ async def slow_disk(work: Path) -> Recording:
         return recording
 
 
+class Worker:
+    """A group whose topic has an end group: there is work to do, and a member that does it, or does not."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._member, self._generation = "", -1
+        self.end = self.offset = 0
+
+    async def join(self) -> None:
+        """Become the only member."""
+        self._member, self._generation = await self._client.join_alone(GROUP)
+
+    async def leave(self) -> None:
+        """Leave the group without a member."""
+        await self._client.ask(requests.leave(GROUP, self._member))
+
+    async def make_work(self) -> None:
+        """Declare a hundred records more."""
+        self.end += 100
+        assert not await self._client.commit(END_GROUP, 0, self.end)
+
+    async def commit(self) -> None:
+        """Commit the offset as the member, once more or a new one."""
+        whoever = {"member_id": self._member, "generation": self._generation}
+        assert not await self._client.commit(GROUP, 0, self.offset, **whoever)
+
+    async def keep_up(self) -> None:
+        """Do all the work that there is, after which there is more."""
+        self.offset = self.end
+        await self.commit()
+        await self.make_work()
+
+    async def stand_still(self) -> None:
+        """Commit what was committed before; the work grows."""
+        await self.commit()
+        await self.make_work()
+
+    async def fall_behind(self) -> None:
+        """Do a fifth of what comes."""
+        self.offset += 20
+        await self.commit()
+        await self.make_work()
+
+
+@asynccontextmanager
+async def working_group(work: Path) -> AsyncIterator[tuple[Worker, Recording]]:
+    """A node that names its groups, and a group with a member."""
+    naming: dict[str, Any] = {
+        "metrics_groups_top": 5,
+        "metrics_lag_interval_ms": 1_000,
+        "end_group": END_GROUP,
+    }
+    async with running_node(work, **naming) as (running, recording, _):
+        worker = Worker(await running.client())
+        await worker.join()
+        await worker.make_work()
+        yield worker, recording
+
+
+async def stalled_group(work: Path) -> Recording:
+    """A member that is alive commits the same offset for a quarter of an hour."""
+    async with working_group(work) as (worker, recording):
+        await recording.phase("before", 20, worker.keep_up)
+        await recording.phase("during", 70, worker.stand_still)
+        await recording.phase("after", AFTER, worker.keep_up)
+        return recording
+
+
+async def group_without_members(work: Path) -> Recording:
+    """The last member leaves, and there is work for half an hour; then somebody comes."""
+    async with working_group(work) as (worker, recording):
+        await recording.phase("before", 20, worker.keep_up)
+        await worker.leave()
+        await recording.phase("during", 90, worker.make_work)
+        await worker.join()
+        await recording.phase("after", AFTER, worker.keep_up)
+        return recording
+
+
+async def growing_lag(work: Path) -> Recording:
+    """A member that works, and is too slow; then it has help."""
+    async with working_group(work) as (worker, recording):
+        await recording.phase("before", 80, worker.keep_up)
+        await recording.phase("during", 120, worker.fall_behind)
+        await recording.phase("after", 80, worker.keep_up)
+        return recording
+
+
+async def rebalance_storm(work: Path) -> Recording:
+    """A member comes and goes for twenty minutes."""
+    async with running_node(work) as (running, recording, commits):
+        frequent = running.app.manager.frequent_rebalances
+        frequent.period_ms = round(frequent.period_ms * STEP_S / INTERVAL_S)
+        client = await running.client()
+
+        async def come_and_go() -> None:
+            member, _ = await client.join_alone(GROUP)
+            await client.ask(requests.leave(GROUP, member))
+
+        await recording.phase("before", BEFORE, commits)
+        await recording.phase("during", 80, come_and_go)
+        await recording.phase("after", 60, commits)
+        return recording
+
+
+async def expiring_certificate(work: Path) -> Recording:
+    """A gateway's process begins with a certificate that is too old, and is started anew with another one."""
+    authority = TestAuthority(work / "authority")
+    async with AsyncExitStack() as stack:
+        recording: Recording | None = None
+        for phase, days, samples in (("before", 2, 20), ("during", 0, 20), ("after", 2, 20)):
+            certificate = authority.issue(phase, days=days)
+            port = await stack.enter_async_context(gateway_process(certificate))
+            recording = recording or Recording(f"http://127.0.0.1:{port}/metrics")
+            recording.url = f"http://127.0.0.1:{port}/metrics"
+            await recording.phase(phase, samples)
+        assert recording is not None
+        return recording
+
+
+@asynccontextmanager
+async def gateway_process(certificate: tuple[Path, Path]) -> AsyncIterator[int]:
+    """What a gateway's process serves over HTTP before it knows its cluster; its port."""
+    (port,) = free_ports(1)
+    settings = Settings(
+        upstream_bootstrap_servers=(Address("127.0.0.1", 1),),
+        metrics_listen=Address("127.0.0.1", port),
+        gateway_adopt="off",
+        gateway_ssl_certificate_location=certificate[0],
+        gateway_ssl_key_location=certificate[1],
+    )
+    machine = real_machine()
+    parts = make_gateway(settings, asyncio.get_running_loop(), machine, lambda _id, _address: None)
+    admin = await start_admin(settings, parts, machine, AllNodesOverview(lambda _question: None))
+    assert admin is not None
+    try:
+        yield port
+    finally:
+        await admin.close()
+        await parts.gateway.stop()
+
+
 INCIDENTS: Final[Mapping[str, Callable[[Path], Awaitable[Recording]]]] = {
     each.__name__: each
-    for each in (full_disk, damaged_partition, long_pause, failing_checkpoints, stuck_load, slow_disk)
+    for each in (
+        full_disk,
+        damaged_partition,
+        long_pause,
+        failing_checkpoints,
+        stuck_load,
+        slow_disk,
+        stalled_group,
+        group_without_members,
+        growing_lag,
+        rebalance_storm,
+        expiring_certificate,
+    )
 }
 
 
@@ -168,10 +331,10 @@ async def running_service(work: Path) -> AsyncIterator[Service]:
 
 @asynccontextmanager
 async def running_node(
-    work: Path, **settings: int
+    work: Path, **settings: Any
 ) -> AsyncIterator[tuple[Running, Recording, Callable[[], Awaitable[None]]]]:
     """A node in this process, on a disk that can be made to fail; what it says, and what commits to it."""
-    async with node(work / "data", metrics=True, **settings) as running:  # type: ignore[arg-type]
+    async with node(work / "data", metrics=True, **settings) as running:
         assert running.app.serving is not None
         assert running.app.serving.metrics is not None
         client = await running.client()

@@ -39,7 +39,7 @@ class Recording:
     """Samples of one node's metrics, in phases."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
         self._wanted = metrics_of_the_rules()
         self._began_s = time()
         self._next_s = 0.0
@@ -66,7 +66,7 @@ class Recording:
     def _scrape(self) -> Values | None:
         """Every series that the rules ask for; None without an answer."""
         try:
-            with urllib.request.urlopen(self._url, timeout=5) as answer:
+            with urllib.request.urlopen(self.url, timeout=5) as answer:
                 text = answer.read().decode()
         except (urllib.error.URLError, OSError):
             return None
@@ -98,12 +98,19 @@ def _series(name: str, labels: Mapping[str, str]) -> str:
 
 
 def _notation(values: list[float | None]) -> str:
-    """As promtool writes series: `0+0x3` is 0 four times, `_x3` is nothing three times."""
-    parts = []
+    """As promtool writes series: `0+0x3` is 0 four times, `_x3` is nothing three times.
+
+    A series that is missing in a scrape is stale at once, as Prometheus has it.
+    """
+    parts: list[str] = []
     for value, run in groupby(values):
         count = len(list(run))
         if value is None:
-            parts.append(f"_x{count}")
+            if parts:
+                parts.append("stale")
+                count -= 1
+            if count:
+                parts.append(f"_x{count}")
         else:
             parts.append(f"{value:.12g}+0x{count - 1}")
     return " ".join(parts)

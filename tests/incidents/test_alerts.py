@@ -46,6 +46,11 @@ EXPECTED: Final[Mapping[str, Mapping[str, Fires]]] = {
     "failing_checkpoints": {"GroupkeeperJobFails": Fires(after=6 * MINUTE, over=3)},
     "stuck_load": {"GroupkeeperPartitionsNotLoaded": Fires(after=9 * MINUTE, over=2)},
     "slow_disk": {"GroupkeeperFlushesSlow": Fires(after=6 * MINUTE, over=6 * MINUTE)},
+    "stalled_group": {"GroupkeeperGroupStalled": Fires(after=14 * MINUTE, over=3)},
+    "group_without_members": {"GroupkeeperGroupWithoutMembers": Fires(after=19 * MINUTE, over=3)},
+    "growing_lag": {"GroupkeeperLagGrows": Fires(after=26 * MINUTE, over=3)},
+    "rebalance_storm": {"GroupkeeperRebalanceStorm": Fires(after=17 * MINUTE, over=10 * MINUTE)},
+    "expiring_certificate": {"GroupkeeperCertificateExpires": Fires(after=1, over=1)},
 }
 
 
@@ -154,7 +159,9 @@ def test_every_incident_is_recorded_and_every_series_is_one_that_rules_ask_for()
     for incident in INCIDENTS:
         names = {name.partition("{")[0] for name in recorded(incident)["series"]}
         assert names <= wanted, f"{incident}: record it anew"
-        assert {"groupkeeper_partitions", "groupkeeper_log_refusing_since_timestamp_seconds"} <= names
+        of_a_node = {"groupkeeper_partitions", "groupkeeper_log_refusing_since_timestamp_seconds"}
+        of_a_gateway = {"groupkeeper_gateway_certificate_expiry_timestamp_seconds"}
+        assert (of_a_gateway if incident == "expiring_certificate" else of_a_node) <= names
 
 
 def test_every_rule_is_tried() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.missing import skip_or_fail
 
-_DAYS = "2"
+_DAYS = 2
 
 
 class TestAuthority:
@@ -31,15 +31,15 @@ class TestAuthority:
             "-subj",
             f"/CN={name}",
             "-days",
-            _DAYS,
+            str(_DAYS),
             "-out",
             self.certificate,
         )
 
-    def issue(self, name: str, *hosts: str) -> tuple[Path, Path]:
+    def issue(self, name: str, *hosts: str, days: int = _DAYS) -> tuple[Path, Path]:
         """Return the files of a certificate and its key (PEM, not encrypted) for these DNS names.
 
-        127.0.0.1 and localhost are in it as well, unless hosts are named.
+        127.0.0.1 and localhost are in it as well, unless hosts are named. With 0 days it has expired at once.
         """
         certificate, key, request = (self._work / f"{name}.{kind}" for kind in ("pem", "key", "csr"))
         names = [f"DNS:{host}" for host in hosts] or ["DNS:localhost", "IP:127.0.0.1"]
@@ -58,7 +58,7 @@ class TestAuthority:
                 self._key,
                 "-CAcreateserial",
             ),
-            *("-days", _DAYS, "-extfile", extension, "-out", certificate),
+            *("-days", str(days), "-extfile", extension, "-out", certificate),
         )
         return certificate, key
 

@@ -6,11 +6,11 @@ Metrics of the lag that kafka_exporter also has keep its names.
 
 from typing import Final
 
-from coordinator.admin.reference.metric_help_types import NOW, CounterHelp, GaugeHelp, Section
+from coordinator.admin.reference.metric_help_types import GROUP, NOW, CounterHelp, GaugeHelp, Section
 
-BY_GROUP: Final = ("consumergroup",)
-BY_TOPIC: Final = ("consumergroup", "topic")
-BY_PARTITION: Final = ("consumergroup", "topic", "partition")
+BY_GROUP: Final = (GROUP,)
+BY_TOPIC: Final = (GROUP, "topic")
+BY_PARTITION: Final = (GROUP, "topic", "partition")
 MEASURED: Final = "the last measurement"
 
 GROUP_LAG: Final = GaugeHelp(
@@ -19,9 +19,7 @@ GROUP_LAG: Final = GaugeHelp(
     "records",
     BY_GROUP,
     since=MEASURED,
-    more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`. A node "
-    "without a cluster shows it, with `metrics.groups.top = N`, for the N groups with the largest lag, in the "
-    "partitions of topics with an end group ([offsets.md](offsets.md)).",
+    more="From a group's committed offsets to the high watermarks, measured every `metrics.lag.interval.ms`.",
     elsewhere="kafka_exporter and kminion, by topic",
 )
 GROUP_STABLE_LAG: Final = GaugeHelp(
@@ -39,6 +37,20 @@ GROUP_LAG_SECONDS: Final = GaugeHelp(
     since=NOW,
     more="It is 0 if the group has reached all ends. A group that keeps up stays below two intervals, however busy "
     "its topics are.",
+)
+GROUP_STATUS: Final = GaugeHelp(
+    "groupkeeper_group_status",
+    "Whether the group gets on with its work, by the trend of its offsets; always 1.",
+    "none",
+    (GROUP, "status"),
+    since="the last ten measurements",
+    more="The worst status of its partitions, by Burrow's rules. `ok`: it keeps up, or catches up; `warn`: it commits, "
+    "but only falls further behind; `stalled`: it commits the same offset again and again; `stopped`: it is behind, "
+    "and commits nothing.",
+    elsewhere="Burrow's status of a group",
+)
+GROUP_MEMBERS: Final = GaugeHelp(
+    "groupkeeper_group_members", "Members of the group.", "members", BY_GROUP, since=MEASURED
 )
 LAG_SUM: Final = GaugeHelp(
     "kafka_consumergroup_lag_sum",
@@ -152,6 +164,8 @@ OF_LAG: Final = Section(
         GROUP_LAG,
         GROUP_STABLE_LAG,
         GROUP_LAG_SECONDS,
+        GROUP_STATUS,
+        GROUP_MEMBERS,
         LAG_SUM,
         CURRENT_OFFSET_SUM,
         LAG,
@@ -159,7 +173,9 @@ OF_LAG: Final = Section(
         LAG_LEFT_OUT,
         LAG_UNKNOWN_OFFSETS,
     ),
-    "Each node of a gateway shows these for the groups that it coordinates, unless `metrics.lag = off`.",
+    "Each node of a gateway shows these for the groups that it coordinates, unless `metrics.lag = off`. A node without "
+    "a cluster shows those of groups, with `metrics.groups.top = N`: for the N groups with the largest lag, in the "
+    "partitions of topics with an end group ([offsets.md](offsets.md)).",
     "Elsewhere",
 )
 OF_PROCESSES: Final = Section(

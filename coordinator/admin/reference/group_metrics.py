@@ -4,6 +4,7 @@
 from typing import Final
 
 from coordinator.admin.reference.metric_help_types import (
+    GROUP,
     NOW,
     CounterHelp,
     GaugeHelp,
@@ -29,6 +30,13 @@ REBALANCES: Final = CounterHelp(
     ("cause",),
     elsewhere="`gcm` `group-completed-rebalance-count` (completed ones)",
 )
+GROUPS_REBALANCING_OFTEN: Final = GaugeHelp(
+    "groupkeeper_groups_rebalancing_often",
+    "Groups that rebalanced five times or more within five minutes.",
+    "groups",
+    since=NOW,
+    more="In the current five minutes or the five before. `metrics.groups.top` and the page for browsers name them.",
+)
 REBALANCE_DURATION: Final = HistogramHelp(
     "groupkeeper_rebalance_duration_seconds",
     "Time from the start of a rebalance to the assignment that ends it, by its first cause.",
@@ -49,7 +57,7 @@ GROUP_OFFSET_COMMITS: Final = CounterHelp(
     "groupkeeper_group_offset_commits_total",
     "Offsets committed by the groups that commit most, since the group was loaded or created.",
     "offsets",
-    ("group",),
+    (GROUP,),
     since="the group was loaded or created",
     more="Only with `metrics.groups.top = N`, for N groups.",
 )
@@ -57,7 +65,7 @@ GROUP_REBALANCES: Final = CounterHelp(
     "groupkeeper_group_rebalances_total",
     "Rebalances of the groups that rebalance most, since the group was loaded or created.",
     "rebalances",
-    ("group",),
+    (GROUP,),
     since="the group was loaded or created",
     more="Only with `metrics.groups.top = N`, for N groups.",
 )

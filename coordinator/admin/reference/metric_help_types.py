@@ -7,6 +7,8 @@ from typing import ClassVar, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
+GROUP: Final = "consumergroup"
+"""The label with the name of a group, in all metrics: that of kafka_exporter."""
 START: Final = "start"
 NOW: Final = "now"
 

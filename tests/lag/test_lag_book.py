@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from coordinator.admin.gateway_lag_metrics import LagCollector
+from coordinator.admin.lag_metrics import LagCollector
 from coordinator.admin.reference.metrics_markdown_page import heading
-from coordinator.upstream.lag import (
+from coordinator.lag.lag_book import (
     OFFSETS_PER_STEP,
+    CommittedGroup,
     Detail,
     GroupLag,
     LagBook,
@@ -22,10 +23,12 @@ from coordinator.upstream.lag import (
     TopicLag,
     empty_in_steps,
 )
+from coordinator.lag.lag_trend import LagStatus
 from protocol.newtypes import GroupId
 
 ROOT = Path(__file__).parents[2]
 G, H = GroupId("g"), GroupId("h")
+WINDOW_MS = 60_000
 Offsets = Mapping[tuple[str, int], int]
 
 
@@ -39,7 +42,7 @@ def measure(
     for (topic, partition), end in ends.items():
         by_topic.setdefault(topic, {})[partition] = end
     committed = [
-        (group, [(topic, part, offset) for (topic, part), offset in offsets.items()])
+        CommittedGroup(group, 2, [(topic, part, offset, 1_000) for (topic, part), offset in offsets.items()])
         for group, offsets in groups.items()
     ]
     for _ in book.measure_in_steps(committed, by_topic, now_ms):
@@ -52,25 +55,29 @@ ENDS = {("t", 0): PartitionEnd(10, 8), ("t", 1): PartitionEnd(5, 5), ("u", 0): P
 
 def test_each_detail_has_what_the_coarser_ones_have() -> None:
     groups = {G: {("t", 0): 4, ("t", 1): 5, ("u", 0): 9}}
-    for_groups = [GroupLag(6, 4, 1_000, G)]
+    for_groups = [GroupLag(6, 4, 1_000, G, 2, LagStatus.OK)]
     for_topics = [TopicLag(6, 4, 9, G, "t"), TopicLag(0, 0, 9, G, "u")]
     for_partitions = [
         PartitionLag(6, 4, 4, 10, G, "t", 0),
         PartitionLag(0, 0, 5, 5, G, "t", 1),
         PartitionLag(-2, 0, 9, 7, G, "u", 0),  # as Kafka's tool shows it; it is no part of the sums
     ]
-    assert measure(LagBook("group"), groups, ENDS) == Lags(for_groups)
-    assert measure(LagBook("topic"), groups, ENDS) == Lags(for_groups, for_topics)
-    assert measure(LagBook("partition"), groups, ENDS) == Lags(for_groups, for_topics, for_partitions)
+    assert measure(LagBook("group", WINDOW_MS), groups, ENDS) == Lags(for_groups)
+    assert measure(LagBook("topic", WINDOW_MS), groups, ENDS) == Lags(for_groups, for_topics)
+    assert measure(LagBook("partition", WINDOW_MS), groups, ENDS) == Lags(
+        for_groups, for_topics, for_partitions
+    )
 
 
 def test_a_partition_whose_end_is_unknown_counts_in_no_sum() -> None:
     groups = {G: {("t", 0): 4, ("elsewhere", 0): 4}, H: {("elsewhere", 0): 1}}
-    assert measure(LagBook("group"), groups, ENDS) == Lags([GroupLag(6, 4, 1_000, G)], unknown=2)
+    assert measure(LagBook("group", WINDOW_MS), groups, ENDS) == Lags(
+        [GroupLag(6, 4, 1_000, G, 2, LagStatus.OK)], unknown=2
+    )
 
 
 def test_since_when_is_the_oldest_end_that_was_not_reached() -> None:
-    book = LagBook("group")
+    book = LagBook("group", WINDOW_MS)
 
     def since(offset: int, end: int, now_ms: int) -> int:
         lags = measure(book, {G: {("t", 0): offset}}, {("t", 0): PartitionEnd(end, end)}, now_ms)
@@ -91,12 +98,14 @@ SORTED = 3
 
 
 def test_it_gives_way_within_a_large_group() -> None:
-    offsets = [("t", number, 0) for number in range(10 * OFFSETS_PER_STEP)]
-    book = LagBook("group")
+    offsets = [("t", number, 0, 0) for number in range(10 * OFFSETS_PER_STEP)]
+    book = LagBook("group", WINDOW_MS)
     steps = sum(
         1
         for _ in book.measure_in_steps(
-            [(G, offsets), (H, offsets[:1])], {"t": {0: PartitionEnd(1, 1)}}, 1_000
+            [CommittedGroup(G, 0, offsets), CommittedGroup(H, 0, offsets[:1])],
+            {"t": {0: PartitionEnd(1, 1)}},
+            1_000,
         )
     )
     assert steps == 11 + SORTED
@@ -105,30 +114,32 @@ def test_it_gives_way_within_a_large_group() -> None:
 
 def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
     parts = 10
-    offsets = [("t", number, 0) for number in range(parts * OFFSETS_PER_STEP)]
+    offsets = [("t", number, 0, 0) for number in range(parts * OFFSETS_PER_STEP)]
     ends = {"t": dict.fromkeys(range(len(offsets)), PartitionEnd(1, 1))}
-    book = LagBook("group")
+    book = LagBook("group", WINDOW_MS)
     for freed in (0, parts, parts):
-        steps = sum(1 for _ in book.measure_in_steps([(G, offsets)], ends, 1_000))
+        steps = sum(1 for _ in book.measure_in_steps([CommittedGroup(G, 0, offsets)], ends, 1_000))
         assert steps == parts + SORTED + freed + bool(freed)
     assert sum(1 for _ in empty_in_steps(ends)) == parts
     assert not ends
 
 
 def test_the_lags_of_the_last_measurement_are_freed_in_steps() -> None:
-    groups = [(GroupId(f"g{number}"), [("t", 0, 1)]) for number in range(3 * OFFSETS_PER_STEP)]
-    book = LagBook("group")
+    groups = [
+        CommittedGroup(GroupId(f"g{number}"), 0, [("t", 0, 1, 0)]) for number in range(3 * OFFSETS_PER_STEP)
+    ]
+    book = LagBook("group", WINDOW_MS)
     assert sum(1 for _ in book.measure_in_steps(groups, {}, 1_000)) == len(groups) + SORTED
     assert not book.by_group
     ends = {"t": {0: PartitionEnd(1, 1)}}
     for freed in (0, 3):
         assert sum(1 for _ in book.measure_in_steps(groups, ends, 1_000)) == len(groups) + SORTED + freed
-        assert book.by_group == dict.fromkeys((group for group, _ in groups), 0)
+        assert book.by_group == dict.fromkeys((each.group for each in groups), 0)
 
 
 def test_only_the_largest_rows_are_kept() -> None:
     groups = {GroupId(f"g{number}"): {("t", 0): 10 - number} for number in range(5)}
-    book = LagBook("partition", rows_max=2)
+    book = LagBook("partition", WINDOW_MS, rows_max=2)
     lags = measure(book, groups, ENDS)
     assert len(book.by_group) == 5, "the lag of each group is known"
     assert [row.group for row in lags.groups] == ["g4", "g3"]
@@ -142,7 +153,9 @@ OFFSETS = st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), s
 @given(st.dictionaries(st.sampled_from([G, H]), OFFSETS), OFFSETS)
 def test_the_sums_are_those_of_the_partitions(groups: dict[GroupId, Offsets], ends: Offsets) -> None:
     lags = measure(
-        LagBook("partition"), groups, {place: PartitionEnd(end, end // 2) for place, end in ends.items()}
+        LagBook("partition", WINDOW_MS),
+        groups,
+        {place: PartitionEnd(end, end // 2) for place, end in ends.items()},
     )
     for group in lags.groups:
         rows = [row for row in lags.partitions if row.group == group.group]
@@ -158,10 +171,10 @@ def test_the_sums_are_those_of_the_partitions(groups: dict[GroupId, Offsets], en
 
 
 def page(detail: Detail) -> str:
-    book = LagBook(detail)
+    book = LagBook(detail, WINDOW_MS)
     measure(book, {G: {("t", 0): 4}}, ENDS)
     registry = CollectorRegistry()
-    registry.register(LagCollector(book, detail, lambda: 31.0))
+    registry.register(LagCollector(book, lambda: 31.0))
     return generate_latest(registry).decode()
 
 
@@ -171,6 +184,8 @@ def test_the_metrics_have_kafka_exporters_names() -> None:
         assert 'groupkeeper_group_lag{consumergroup="g"} 6.0' in each
         assert 'groupkeeper_group_stable_lag{consumergroup="g"} 4.0' in each
         assert 'groupkeeper_group_lag_seconds{consumergroup="g"} 30.0' in each
+        assert 'groupkeeper_group_status{consumergroup="g",status="ok"} 1.0' in each
+        assert 'groupkeeper_group_members{consumergroup="g"} 2.0' in each
     assert 'kafka_consumergroup_lag_sum{consumergroup="g",topic="t"} 6.0' in middle
     assert 'kafka_consumergroup_current_offset_sum{consumergroup="g",topic="t"} 4.0' in middle
     assert 'kafka_consumergroup_lag{consumergroup="g",partition="0",topic="t"} 6.0' in fine

@@ -1,55 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the lag of a worker's groups; the supervisor asks the cluster where the partitions end."""
+"""Asks where the partitions end in which a worker's groups have committed offsets; the supervisor asks the cluster."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, MutableMapping
 
+from coordinator.lag.lag_book import OFFSETS_PER_STEP, CommittedGroup, Ends, PartitionEnd
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.lag import OFFSETS_PER_STEP, Committed, Ends, LagBook, PartitionEnd, empty_in_steps
 from coordinator.workers.cluster_end_requests import ClusterEndRequests, split_into_questions
 
 log = get_logger("lag")
 
 
-class ConsumerLagWatch:
-    """Asks for the ends of partitions in pieces, one after the other, and measures the lag once all have arrived."""
+class ClusterEndsOfGroups:
+    """Asks for the ends of partitions in pieces, one after the other."""
 
     def __init__(
         self,
-        book: LagBook,
-        committed: Callable[[], Iterator[Committed]],
+        groups: Callable[[], Iterator[CommittedGroup]],
         clock: Clock,
         requests: ClusterEndRequests,
         answer_within_s: float,
     ) -> None:
-        """Measure all groups of `committed` into `book`.
-
-        A measurement is given up if the supervisor does not answer within `answer_within_s` seconds.
-        """
-        self._book = book
-        self._committed = committed
+        """Ask for the partitions of `groups`, and wait at most `answer_within_s` seconds for each answer."""
+        self._groups = groups
         self._clock = clock
         self._requests = requests
         self._answer_within_s = answer_within_s
 
-    async def measure_once(self) -> None:
-        """Measure the lag once; the last measurement stays if the cluster cannot be asked."""
+    async def find(self) -> dict[str, dict[int, PartitionEnd]] | None:
+        """Return the known ends by topic and partition; None if the supervisor does not answer, or knows none."""
         ends: dict[str, dict[int, PartitionEnd]] = {}
         for piece in split_into_questions(await self._wanted()):
             answer = await self._ask(piece)
             if answer is None:
-                return
+                return None
             for topic, partitions in answer.items():
                 ends.setdefault(topic, {}).update(partitions)
-        slices = Slices(self._clock.nanos)
-        for _ in self._book.measure_in_steps(self._committed(), ends, self._clock.wall_ms()):
-            if slices.is_over:
-                await slices.yield_to_event_loop()
-        for _ in empty_in_steps(ends):
-            if slices.is_over:
-                await slices.yield_to_event_loop()
+        return ends
 
     async def _ask(self, piece: dict[str, tuple[int, ...]]) -> Ends | None:
         try:
@@ -64,8 +53,8 @@ class ConsumerLagWatch:
         """Return all partitions in which a group of this worker has committed offsets."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         slices = Slices(self._clock.nanos)
-        for _, offsets in self._committed():
-            for number, (topic, partition, _) in enumerate(offsets):
+        for group in self._groups():
+            for number, (topic, partition, _, _) in enumerate(group.offsets):
                 wanted[topic].add(partition)
                 if number % OFFSETS_PER_STEP == 0 and slices.is_over:
                     await slices.yield_to_event_loop()

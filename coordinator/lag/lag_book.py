@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMappi
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from coordinator.lag.lag_trend import LagStatus, PartitionTrend
 from protocol.newtypes import GroupId
 
 Detail = Literal["off", "group", "topic", "partition"]
@@ -34,8 +35,17 @@ class PartitionEnd(NamedTuple):
 
 Ends = Mapping[str, Mapping[int, PartitionEnd]]
 """The ends by topic and partition, without the partitions whose end is not known now."""
-Committed = tuple[GroupId, Iterable[tuple[str, int, int]]]
-"""A group with its committed offsets: topic, partition, offset."""
+
+CommittedOffset = tuple[str, int, int, int]
+"""Topic, partition, offset, and when it was committed, in Unix milliseconds."""
+
+
+class CommittedGroup(NamedTuple):
+    """A group with the number of its members, and its committed offsets."""
+
+    group: GroupId
+    members: int
+    offsets: Iterable[CommittedOffset]
 
 
 class GroupLag(NamedTuple):
@@ -48,6 +58,8 @@ class GroupLag(NamedTuple):
     stable_lag: int
     since_ms: int
     group: GroupId
+    members: int
+    status: LagStatus
 
 
 class TopicLag(NamedTuple):
@@ -88,33 +100,32 @@ class Lags:
 Row = TypeVar("Row", GroupLag, TopicLag, PartitionLag)
 
 
-class _NotReached(NamedTuple):
-    end: int
-    seen_ms: int
+Trends = dict[tuple[GroupId, str], dict[int, PartitionTrend]]
+"""The trends of all partitions in which a group is behind.
 
-
-NotReached = dict[tuple[GroupId, str], dict[int, _NotReached]]
-"""The ends by group and topic, then by partition: one dict of a million would move them all at once as it grows."""
+By group and topic, then by partition: one dict of a million would move them all at once as it grows.
+"""
 
 
 class LagBook:
     """The lag of a node's groups, measured again and again; `newest` is the result of the last complete one."""
 
-    def __init__(self, detail: Detail, rows_max: int = ROWS_MAX) -> None:
-        """Keep rows of the level `detail`, up to `rows_max` of each kind."""
-        self._detail = detail
-        self._rows_max = rows_max
-        self._not_reached: NotReached = {}
+    def __init__(self, detail: Detail, window_ms: int, rows_max: int = ROWS_MAX) -> None:
+        """Keep rows of the level `detail`, up to `rows_max` of each kind; the status looks back `window_ms`."""
+        self.detail = detail
+        self.rows_max = rows_max
+        self._window_ms = window_ms
+        self._trends: Trends = {}
         self.newest = Lags()
         self.by_group: dict[GroupId, int] = {}
         """The lag of each group with a known one, of the same measurement."""
 
-    def measure_in_steps(self, groups: Iterable[Committed], ends: Ends, now_ms: int) -> Iterator[None]:
+    def measure_in_steps(self, groups: Iterable[CommittedGroup], ends: Ends, now_ms: int) -> Iterator[None]:
         """Measure all groups at the moment `now_ms` (Unix milliseconds), and yield every OFFSETS_PER_STEP offsets."""
-        measuring = _Measuring(self._detail, self._rows_max, ends, now_ms, self._not_reached)
-        for group, offsets in groups:
-            yield from measuring.add(group, offsets)
-        before, self._not_reached = self._not_reached, measuring.not_reached
+        measuring = _Measuring(self.detail, self.rows_max, ends, now_ms, self._window_ms, self._trends)
+        for group in groups:
+            yield from measuring.add(group)
+        before, self._trends = self._trends, measuring.trends
         self.newest = yield from measuring.found()
         earlier, self.by_group = self.by_group, measuring.by_group
         yield from empty_in_steps(before)
@@ -124,51 +135,118 @@ class LagBook:
             yield
 
 
+class _TopicMeasurement:
+    """The measurement of a group in one topic."""
+
+    __slots__ = (
+        "_before",
+        "_window_ms",
+        "ends",
+        "known",
+        "lag",
+        "now_ms",
+        "offsets",
+        "since_ms",
+        "stable_lag",
+        "status",
+        "trends",
+        "unknown",
+    )
+
+    def __init__(
+        self,
+        ends: Mapping[int, PartitionEnd],
+        before: Mapping[int, PartitionTrend],
+        now_ms: int,
+        window_ms: int,
+    ) -> None:
+        self.ends = ends
+        self.now_ms = now_ms
+        self._before = before
+        self._window_ms = window_ms
+        self.lag = self.stable_lag = self.offsets = self.known = self.unknown = 0
+        self.since_ms = now_ms
+        self.status = LagStatus.OK
+        self.trends: dict[int, PartitionTrend] = {}
+
+    def add(self, partition: int, offset: int, committed_ms: int) -> None:
+        end = self.ends.get(partition)
+        if end is None:
+            self.unknown += 1
+            return
+        self.known += 1
+        self.offsets += offset
+        if end.stable > offset:
+            self.stable_lag += end.stable - offset
+        if end.high <= offset:
+            return
+        self.lag += end.high - offset
+        trend = self._before.get(partition)
+        if trend is None:
+            trend = PartitionTrend(offset, end.high, self.now_ms)
+        else:
+            trend.follow(offset, end.high, self.now_ms)
+            self.since_ms = min(self.since_ms, trend.behind_since_ms)
+            self.status = max(self.status, trend.find_status(committed_ms, self.now_ms, self._window_ms))
+        self.trends[partition] = trend
+
+
 class _Measuring:
-    def __init__(self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, before: NotReached) -> None:
+    def __init__(
+        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, window_ms: int, before: Trends
+    ) -> None:
         self._detail = detail
         self._ends = ends
         self._now_ms = now_ms
+        self._window_ms = window_ms
         self._before = before
         self._groups: _Largest[GroupLag] = _Largest(rows_max)
         self._topics: _Largest[TopicLag] = _Largest(rows_max)
         self._partitions: _Largest[PartitionLag] = _Largest(rows_max)
         self._unknown = 0
-        self.not_reached: NotReached = {}
+        self.trends: Trends = {}
         self.by_group: dict[GroupId, int] = {}
 
-    def add(self, group: GroupId, offsets: Iterable[tuple[str, int, int]]) -> Iterator[None]:
-        lag = stable_lag = since_ms = known = 0
-        topics: dict[str, list[int]] = {}
-        for number, (topic, partition, offset) in enumerate(offsets):
+    def add(self, group: CommittedGroup) -> Iterator[None]:
+        topics: dict[str, _TopicMeasurement] = {}
+        for number, (topic, partition, offset, committed_ms) in enumerate(group.offsets):
             if number % OFFSETS_PER_STEP == 0:
                 yield
-            end = self._ends.get(topic, _NOTHING).get(partition)
-            if end is None:
-                self._unknown += 1
-                continue
-            row = PartitionLag(
-                end.high - offset,
-                max(0, end.stable - offset),
-                offset,
-                end.high,
-                group,
-                topic,
-                partition,
-            )
-            known += 1
-            lag += max(0, row.lag)
-            stable_lag += row.stable_lag
-            since_ms = _earlier(since_ms, self._since(row))
-            if self._detail != "group":
-                _sum(topics.setdefault(topic, [0, 0, 0]), row)
+            measured = topics.get(topic)
+            if measured is None:
+                measured = topics[topic] = self._begin_topic(group.group, topic)
+            measured.add(partition, offset, committed_ms)
             if self._detail == "partition":
-                self._partitions.offer(row)
+                self._offer_partition(measured, group.group, topic, partition, offset)
+        self._end_group(group, topics)
+
+    def _begin_topic(self, group: GroupId, topic: str) -> _TopicMeasurement:
+        before = self._before.get((group, topic), _NEVER)
+        return _TopicMeasurement(self._ends.get(topic, _NOTHING), before, self._now_ms, self._window_ms)
+
+    def _offer_partition(
+        self, measured: _TopicMeasurement, group: GroupId, topic: str, partition: int, offset: int
+    ) -> None:
+        end = measured.ends.get(partition)
+        if end is not None:
+            lags = end.high - offset, max(0, end.stable - offset)
+            self._partitions.offer(PartitionLag(*lags, offset, end.high, group, topic, partition))
+
+    def _end_group(self, group: CommittedGroup, topics: Mapping[str, _TopicMeasurement]) -> None:
+        for topic, measured in topics.items():
+            self._unknown += measured.unknown
+            if measured.trends:
+                self.trends[group.group, topic] = measured.trends
+            if measured.known and self._detail != "group":
+                row = TopicLag(measured.lag, measured.stable_lag, measured.offsets, group.group, topic)
+                self._topics.offer(row)
+        known = [measured for measured in topics.values() if measured.known]
         if known:
-            self.by_group[group] = lag
-            self._groups.offer(GroupLag(lag, stable_lag, since_ms, group))
-        for topic, sums in topics.items():
-            self._topics.offer(TopicLag(sums[0], sums[1], sums[2], group, topic))
+            lag = self.by_group[group.group] = sum(each.lag for each in known)
+            stable_lag = sum(each.stable_lag for each in known)
+            since_ms = min((each.since_ms for each in known if each.lag), default=0)
+            status = max(each.status for each in known)
+            self._groups.offer(GroupLag(lag, stable_lag, since_ms, group.group, group.members, status))
 
     def found(self) -> Generator[None, None, Lags]:
         parts = (self._groups, self._topics, self._partitions)
@@ -180,17 +258,6 @@ class _Measuring:
         lags.partitions = self._partitions.largest_first()
         yield
         return lags
-
-    def _since(self, row: PartitionLag) -> int:
-        """Return when the end was seen that the group has not reached in this partition; 0 if there is none."""
-        if row.lag <= 0:
-            return 0
-        place = (row.group, row.topic)
-        before = self._before.get(place, _NEVER).get(row.partition)
-        if before is None or row.offset >= before.end:
-            before = _NotReached(row.end, self._now_ms)
-        self.not_reached.setdefault(place, {})[row.partition] = before
-        return before.seen_ms
 
 
 def empty_in_steps(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
@@ -204,17 +271,7 @@ def empty_in_steps(rows: MutableMapping[Any, dict[int, Any]]) -> Iterator[None]:
 
 
 _NOTHING: Final[Mapping[int, PartitionEnd]] = {}
-_NEVER: Final[Mapping[int, _NotReached]] = {}
-
-
-def _earlier(one_ms: int, other_ms: int) -> int:
-    return min(one_ms, other_ms) if one_ms and other_ms else one_ms or other_ms
-
-
-def _sum(sums: list[int], row: PartitionLag) -> None:
-    sums[0] += max(0, row.lag)
-    sums[1] += row.stable_lag
-    sums[2] += row.offset
+_NEVER: Final[Mapping[int, PartitionTrend]] = {}
 
 
 class _Largest(Generic[Row]):

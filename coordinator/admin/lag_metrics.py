@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metrics of the lag of a gateway's groups; metrics that kafka_exporter also has keep its names."""
+"""The metrics of the lag of groups; metrics that kafka_exporter also has keep its names."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -7,25 +7,24 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from coordinator.admin.reference import gateway_metrics
-from coordinator.upstream.lag import Detail, LagBook, Lags
+from coordinator.lag.lag_book import LagBook, Lags
 
 
 class LagCollector(Collector):
     """The metrics of the newest measurement of lag, in the detail that `metrics.lag` sets."""
 
-    def __init__(self, book: LagBook, detail: Detail, now_s: Callable[[], float]) -> None:
+    def __init__(self, book: LagBook, now_s: Callable[[], float]) -> None:
         """Create a collector; `now_s` returns the wall clock in Unix seconds."""
         self._book = book
-        self._detail = detail
         self._now_s = now_s
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics of the lag."""
         lags = self._book.newest
         yield from _groups(lags, self._now_s())
-        if self._detail in ("topic", "partition"):
+        if self._book.detail in ("topic", "partition"):
             yield from _topics(lags)
-        if self._detail == "partition":
+        if self._book.detail == "partition":
             yield from _partitions(lags)
         yield gateway_metrics.LAG_LEFT_OUT.make_family(lags.left_out)
         yield gateway_metrics.LAG_UNKNOWN_OFFSETS.make_family(lags.unknown)
@@ -34,11 +33,14 @@ class LagCollector(Collector):
 def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:
     lag, stable = gateway_metrics.GROUP_LAG.make_family(), gateway_metrics.GROUP_STABLE_LAG.make_family()
     behind = gateway_metrics.GROUP_LAG_SECONDS.make_family()
+    status, members = gateway_metrics.GROUP_STATUS.make_family(), gateway_metrics.GROUP_MEMBERS.make_family()
     for row in lags.groups:
         lag.add_metric([row.group], row.lag)
         stable.add_metric([row.group], row.stable_lag)
         behind.add_metric([row.group], max(0.0, now_s - row.since_ms / 1000) if row.since_ms else 0)
-    yield from (lag, stable, behind)
+        status.add_metric([row.group, row.status.name.lower()], 1)
+        members.add_metric([row.group], row.members)
+    yield from (lag, stable, behind, status, members)
 
 
 def _topics(lags: Lags) -> Iterator[Metric]:

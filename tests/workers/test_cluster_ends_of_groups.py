@@ -4,21 +4,22 @@
 from collections.abc import Iterator
 from typing import Any
 
+from coordinator.jobs.lag_watch import LagWatch
+from coordinator.lag.lag_book import CommittedGroup, LagBook
 from coordinator.runtime.clock import SystemClock
-from coordinator.upstream.lag import Committed, LagBook
 from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
+from coordinator.workers.cluster_ends_of_groups import ClusterEndsOfGroups
 from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
-from coordinator.workers.worker_lag_watch import ConsumerLagWatch
 from protocol.newtypes import GroupId
 from tests.support.log_lines import LogLines
 
 WIDE = 2 * PARTITIONS_PER_QUESTION + 1
 
 
-def committed() -> Iterator[Committed]:
+def committed() -> Iterator[CommittedGroup]:
     """A group that reads a wide topic and some narrow ones."""
-    yield GroupId("g"), [("wide", number, 1) for number in range(WIDE)]
-    yield GroupId("h"), [(f"narrow-{number}", 0, 1) for number in range(10)]
+    yield CommittedGroup(GroupId("g"), 0, [("wide", number, 1, 0) for number in range(WIDE)])
+    yield CommittedGroup(GroupId("h"), 0, [(f"narrow-{number}", 0, 1, 0) for number in range(10)])
 
 
 async def test_no_question_is_long_however_wide_a_topic_is() -> None:
@@ -29,9 +30,10 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
         ends = {topic: dict.fromkeys(parts, (4, 3)) for topic, parts in question.partitions.items()}
         requests.receive(UpstreamEndOffsetsReply(question.request, ends))
 
-    book = LagBook("group")
+    book = LagBook("group", 60_000)
     requests = ClusterEndRequests(send)
-    watch = ConsumerLagWatch(book, committed, SystemClock(), requests, 120)
+    found = ClusterEndsOfGroups(committed, SystemClock(), requests, 120)
+    watch = LagWatch(book, committed, SystemClock(), found.find)
     await watch.measure_once()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
@@ -43,9 +45,10 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
 
 async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(lines: LogLines) -> None:
     asked: list[Any] = []
-    book = LagBook("group")
+    book = LagBook("group", 60_000)
     requests = ClusterEndRequests(asked.append)
-    watch = ConsumerLagWatch(book, committed, SystemClock(), requests, 0)
+    found = ClusterEndsOfGroups(committed, SystemClock(), requests, 0)
+    watch = LagWatch(book, committed, SystemClock(), found.find)
     await watch.measure_once()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
