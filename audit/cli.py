@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,14 +37,22 @@ _NEEDED: Final = ("jinja2", "numpy", "pyarrow", "pyspark")
 _DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it names a time zone"
 
 
-def main(argv: Sequence[str], prog: str = "groupkeeper audit", session: "SparkSession | None" = None) -> int:
+def main(
+    argv: Sequence[str],
+    prog: str = "groupkeeper audit",
+    session: "SparkSession | None" = None,
+    find_end_groups: Callable[[Sequence[str]], Iterable[str]] = lambda _log_dirs: (),
+) -> int:
     """Audit, and return the exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.
 
-    A given `session` is used, and not ended.
+    A given `session` is used, and not ended. `find_end_groups` returns the end groups of the topics of log directories,
+    in addition to those that the flags name.
     """
     arguments = parser(prog).parse_args(list(argv))
     try:
         options = _options(arguments)
+        end_groups = options.end_groups.union(find_end_groups(options.log_dirs))
+        options = msgspec.structs.replace(options, end_groups=end_groups)
         report = _run(options, arguments.master, session)
     except AuditError as error:
         print(f"groupkeeper: {_one_line(str(error))}", file=sys.stderr)  # noqa: T201 - the output of the command
@@ -106,6 +114,13 @@ def parser(prog: str) -> argparse.ArgumentParser:
         metavar="N",
         help="The broker's offsets.topic.num.partitions, if the directories do not show it.",
     )
+    add(
+        "--end-group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="A group that declares where topics end; repeatable. The topics of a node name theirs.",
+    )
     names = ", ".join(field.name for field in msgspec.structs.fields(CheckThresholds))
     add(
         "--limit",
@@ -135,6 +150,7 @@ def _options(arguments: argparse.Namespace) -> AuditOptions:
         compacted=arguments.compacted,
         as_of_ms=_moment("--as-of", arguments.as_of) if arguments.as_of else int(time.time() * 1000),
         since_ms=_moment("--since", arguments.since) if arguments.since else 0,
+        end_groups=frozenset(arguments.end_group),
         num_partitions=arguments.partitions,
         limits=_limits(arguments.limit),
     )

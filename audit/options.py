@@ -60,6 +60,8 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     against: str | None = None
     compacted: str | None = None
     since_ms: int = 0
+    end_groups: frozenset[str] = frozenset()
+    """The groups whose committed offsets are the ends of topics: nobody joins them."""
     num_partitions: int | None = None
     limits: CheckThresholds = CheckThresholds()
     cutting: WorkSizes = WorkSizes()

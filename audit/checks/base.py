@@ -81,11 +81,12 @@ def quote_name_in_message_sql(name: str) -> str:
 def message_sql(text: str, *values: str) -> str:
     """Return the expression of a message: `text` with the next of `values` for each %s; null becomes empty."""
     strings = (f"coalesce(cast({value} as string), '')" for value in values)
-    return f"format_string({', '.join([_literal(text), *strings])})"
+    return f"format_string({', '.join([literal_sql(text), *strings])})"
 
 
-def _literal(text: str) -> str:
-    escaped = text.replace("'", "\\'")
+def literal_sql(text: str) -> str:
+    """Return a text as a literal of Spark's SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 

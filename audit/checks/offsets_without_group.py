@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The check for offsets of groups that are not stored."""
 
-from audit.checks.base import Check, merge_by_partition_sql, message_sql, quote_name_in_message_sql
+from audit.checks.base import (
+    Check,
+    literal_sql,
+    merge_by_partition_sql,
+    message_sql,
+    quote_name_in_message_sql,
+)
 from audit.checks.offset_group_joins import OWNED
 from audit.facts.log_facts import Facts
 
 
-def _query(_: Facts) -> str:
+def _query(facts: Facts) -> str:
+    end_groups = ", ".join(literal_sql(group) for group in sorted(facts.options.end_groups))
+    is_end_group = f"group in ({end_groups})" if end_groups else "false"
     rows = f"""
         select *, at.file, at.position from (
             select partition, group, min(struct(file, position)) as at, count(*) as offsets
-            from ({OWNED}) where state is null group by partition, group
+            from ({OWNED}) where state is null and not {is_end_group} group by partition, group
         )
     """
     message = message_sql(
@@ -22,7 +30,8 @@ def _query(_: Facts) -> str:
 CHECK = Check(
     name="offsets_without_group",
     severity="info",
-    about="Offsets belong to no stored group: a client commits without joining, or the group was deleted.",
+    about="Offsets belong to no stored group and no end group: a client commits without joining, or the group was "
+    "deleted.",
     todo="Nothing, if you know who commits without joining. Offsets that are not used expire by themselves.",
     query=_query,
 )

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `groupkeeper audit`, which passes all flags to the audit; only running it needs Spark."""
 
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
 import typer
+
+from coordinator.catalogue.file import FILE_NAME
+from coordinator.catalogue.file_format import decode
+from coordinator.catalogue.topic_configs import END_GROUP
+from storage.errors import StorageError
 
 ACCEPT_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
 
@@ -10,4 +19,22 @@ def audit(context: typer.Context) -> None:
     """Audit a log on Spark."""
     from audit.cli import main
 
-    raise typer.Exit(main(context.args))
+    raise typer.Exit(main(context.args, find_end_groups=find_end_groups))
+
+
+def find_end_groups(log_dirs: Sequence[str]) -> Iterator[str]:
+    """Yield the end groups that the topics of nodes name in their settings, by the nodes' data directories.
+
+    A directory without a catalogue is a broker's, or is not local. A catalogue that cannot be read is reported: the log
+    can be audited all the same.
+    """
+    for directory in log_dirs:
+        path = Path(directory) / FILE_NAME
+        try:
+            topics = decode(path.read_bytes(), path).catalogue
+        except FileNotFoundError:
+            continue
+        except (OSError, StorageError) as error:
+            print(f"groupkeeper: the end groups of topics are not known: {error}", file=sys.stderr)  # noqa: T201 - the output of the command
+            continue
+        yield from (topic.configs[END_GROUP] for topic in topics if END_GROUP in topic.configs)

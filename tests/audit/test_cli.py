@@ -56,6 +56,28 @@ def run(spark: SparkSession, log_dir: Path, out: Path, *more: str) -> int:
     )
 
 
+def test_end_groups_are_no_groups_that_are_missing(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that a flag or a node's topics name; their names are not SQL."""
+    declared = ("made", "it's \\ made')--")
+    log = healthy(Log(tmp_path / "log", 3))
+    for group in (*declared, "left-over"):
+        Log(tmp_path / "log", partition_for(GroupId(group), 50)).add(commit(group, 1))
+    places = ["--log-dirs", str(tmp_path / "log"), "--as-of", AS_OF, "--partitions", "50"]
+
+    def without_group(out: Path, *flags: str, named: Sequence[str] = ()) -> str:
+        arguments = [*places, "--out", str(out), "--fail-on", "info", *flags]
+        cli.main(arguments, session=spark, find_end_groups=lambda _log_dirs: named)
+        summary = msgspec.json.decode((out / "summary.json").read_bytes())
+        found = [each for each in summary["findings"] if each["check"] == "offsets_without_group"]
+        return " ".join(each["message"] for each in found)
+
+    assert log.group not in declared
+    assert all(group in without_group(tmp_path / "all") for group in ("left-over", "made"))
+    told = without_group(tmp_path / "some", "--end-group", declared[0], named=declared[1:])
+    assert "left-over" in told
+    assert "made" not in told
+
+
 @pytest.mark.gate
 def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
     spark: SparkSession, tmp_path: Path
