@@ -4,6 +4,7 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +15,7 @@ from bench import figures
 from bench.installed import groupkeeper
 from bench.ports import BROKERS, free_port_run, free_ports
 from tests.kafka.broker import KafkaBroker
-from tests.support.pages import commands, is_test, named_commands
+from tests.support.pages import blocks, commands, is_test, named_commands
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,6 +25,7 @@ GATEWAY = (
     ".venv/bin/groupkeeper serve --listen 127.0.0.1:9093 --data-dir gateway-data "
     f"--set upstream.bootstrap.servers={ADDRESS}"
 )
+DESCRIBE = ".venv/bin/groupkeeper groups describe orders --bootstrap 127.0.0.1:9093"
 AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
 MEASURES = re.findall(r"`python -m bench (.+?)(?: --write)?`", figures.RESULTS.read_text())[0]
@@ -45,7 +47,9 @@ RUN_BY: Final[dict[str, str]] = {
     f"kafka-consumer-groups.sh --bootstrap-server {ADDRESS} --describe --group orders": (
         "tests/kafka/test_cli_tools.py::test_lag_is_what_kafkas_tool_shows"
     ),
+    "make install": f"{_CLONE}what_the_page_types_for_systemd_installs_it",
     GATEWAY: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
+    DESCRIBE: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
     "make install-audit": f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
     AUDIT: f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
     f'make bench ARGS="{MEASURES}"': f"{_CLONE}make_bench_measures",
@@ -89,6 +93,16 @@ def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
             admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
             brokers = admin.list_topics(timeout=120).brokers.values()
             assert {of_broker, port} == {each.port for each in brokers}
+            (program,) = blocks(README, "python")
+            here = [sys.executable, "-c", program.replace(ADDRESS, f"127.0.0.1:{port}")]
+            ran = subprocess.run(here, capture_output=True, text=True, check=True, timeout=120)
+            assert "committed: 42" in ran.stdout
+            describe = [*groupkeeper(), *DESCRIBE.replace("127.0.0.1:9093", f"127.0.0.1:{port}").split()[1:]]
+            told = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=120)
+            assert "42" in told.stdout
+            assert (
+                "work" in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=120).topics
+            )
         finally:
             running.terminate()
             assert running.wait(120) == 0, (tmp_path / "output").read_text()

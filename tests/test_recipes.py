@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.installed import groupkeeper
 from bench.ports import free_ports
 from tests.kafka.broker import KafkaBroker
+from tests.support.pages import commands
 from tests.support.service import Service, serving
 
 PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -52,11 +53,19 @@ def test_records_of_a_cluster_are_read_once_by_a_group_that_is_here(service: Ser
     broker = KafkaBroker(tmp_path / "kafka")
     try:
         broker.start()
-        for bootstrap in (service.bootstrap, broker.bootstrap):
-            admin = AdminClient({"bootstrap.servers": bootstrap})
-            admin.create_topics([NewTopic("invoices", 3)])["invoices"].result()
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic("invoices", 3)])["invoices"].result()
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         code = ELSEWHERE.replace(CLUSTER, broker.bootstrap).replace(HERE, service.bootstrap)
+        too_early = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert too_early.returncode == 1
+        assert "invoices" in too_early.stderr
+        (command,) = commands(PAGE)
+        assert command.startswith(".venv/bin/groupkeeper topics create")
+        create = [*groupkeeper(), *command.split()[1:], "--bootstrap", service.bootstrap]
+        subprocess.run(create, check=True)
         for first in (0, 20):
             for number in range(first, first + 20):
                 producer.produce("invoices", f"invoice {number}")
