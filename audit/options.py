@@ -61,7 +61,7 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     compacted: str | None = None
     since_ms: int = 0
     end_groups: frozenset[str] = frozenset()
-    """The groups whose committed offsets are the ends of topics: nobody joins them."""
+    """The groups whose committed offsets are the ends of topics; no member joins them."""
     num_partitions: int | None = None
     limits: CheckThresholds = CheckThresholds()
     cutting: WorkSizes = WorkSizes()

@@ -43,8 +43,8 @@ QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.log.level": "ERROR",
 }
+_LOG_SETTINGS: Final = Path(__file__).with_name("log4j2.properties")
 _ONE_PROCESS = {
     # With other masters the packages may come with --py-files, which only the workers get.
     "spark.python.daemon.module": "audit.run.spark_worker_daemon",
@@ -81,9 +81,12 @@ def get_or_create_session(
 
 
 def _java_options() -> str:
-    if not CLASS_ARCHIVE.exists() or " " in str(CLASS_ARCHIVE):
-        return LOCAL_JAVA
-    return f"{LOCAL_JAVA} -XX:SharedArchiveFile={CLASS_ARCHIVE} {QUIET}"
+    options = LOCAL_JAVA
+    if " " not in str(_LOG_SETTINGS):
+        options += f" -Dlog4j2.configurationFile={_LOG_SETTINGS}"
+    if CLASS_ARCHIVE.exists() and " " not in str(CLASS_ARCHIVE):
+        options += f" -XX:SharedArchiveFile={CLASS_ARCHIVE} {QUIET}"
+    return options
 
 
 def _share_packages() -> None:

@@ -29,11 +29,11 @@ def verdict(report: Report) -> str:
     """Return the audit in one sentence."""
     if not report.findings:
         return "Nothing to report: the log can be trusted."
-    named: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "remark"))
+    named: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "note"))
     times = [(report.count_findings_of_severity(severity), word) for severity, word in named]
     parts = [f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in times if number]
     checks = len({finding.check for finding in report.findings})
-    return f"{', '.join(parts)}, of {checks} check{'' if checks == 1 else 's'}."
+    return f"{', '.join(parts)}, from {checks} check{'' if checks == 1 else 's'}."
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -56,6 +56,17 @@ def run(spark: SparkSession, log_dir: Path, out: Path, *more: str) -> int:
     )
 
 
+@pytest.mark.spark
+@pytest.mark.process
+def test_of_spark_one_line_is_left(tmp_path: Path) -> None:
+    """Java's own, about a module that Spark's launcher names; a mail every night needs no more."""
+    healthy(Log(tmp_path / "log", 3))
+    places = ("--log-dirs", str(tmp_path / "log"), "--out", str(tmp_path / "out"))
+    done = command(*places, "--as-of", AS_OF, "--partitions", "50")
+    assert done.returncode == cli.EXIT_CLEAN, done.stderr
+    assert done.stderr.splitlines() in ([], ["WARNING: Using incubator modules: jdk.incubator.vector"])
+
+
 def test_end_groups_are_no_groups_that_are_missing(spark: SparkSession, tmp_path: Path) -> None:
     """Those that a flag or a node's topics name; their names are not SQL."""
     declared = ("made", "it's \\ made')--")

@@ -124,7 +124,7 @@ def test_the_pictures_come_before_the_checks_and_the_errors_before_the_warnings(
 
 
 def test_all_reports_count_alike() -> None:
-    assert verdict(MANY) == "1 error, 100 warnings, of 3 checks."
+    assert verdict(MANY) == "1 error, 100 warnings, from 3 checks."
     text = prometheus_text(MANY)
     (errors, warnings) = (
         sum(int(count) for count in re.findall(rf'severity="{severity}"\}} (\d+)', text))
@@ -132,7 +132,7 @@ def test_all_reports_count_alike() -> None:
     )
     assert (errors, warnings) == (1, 100)
     assert verdict(report()) == "Nothing to report: the log can be trusted."
-    assert verdict(report(finding("growth", "warning", 1))) == "1 warning, of 1 check."
+    assert verdict(report(finding("growth", "warning", 1))) == "1 warning, from 1 check."
 
 
 def test_the_mail_has_each_check_once_with_its_names_and_what_to_do() -> None:
