@@ -41,7 +41,8 @@ def import_broker(
         str | None, typer.Option(metavar="HOST:PORT,...", help="Nodes of a running cluster.")
     ] = None,
     from_command_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As --command-config, for --from-bootstrap.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Client properties for the cluster of --from-bootstrap."),
     ] = None,
     group: Annotated[
         list[str] | None,

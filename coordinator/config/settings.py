@@ -144,9 +144,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename=lambda name: na
         LongNatural, "How long a tombstone is kept after it was first compacted."
     ] = 24 * 60 * MINUTE_MS
     min_compaction_lag_ms: Annotated[LongNatural, "Records younger than this are not compacted."] = 0
-    max_compaction_lag_ms: Annotated[
-        LongPositive, "Records that wait longer than this are compacted, however few they are."
-    ] = LONG_MAX
+    max_compaction_lag_ms: Annotated[LongPositive, "The longest time that a record stays uncompacted."] = (
+        LONG_MAX
+    )
 
     # --- Groups and offsets
     group_min_session_timeout_ms: Annotated[Natural, "The shortest session timeout a member may ask for."] = (

@@ -91,7 +91,7 @@ WORKER_RESTARTS: Final = CounterHelp(
 )
 LOOP_STALLS: Final = CounterHelp(
     "groupkeeper_loop_stalls_total",
-    "How often a worker's event loop was held for worker.timeout.ms.",
+    "Times that a worker's event loop was blocked for `worker.timeout.ms`.",
     "times",
     more="The worker is not killed for this. " + SUPERVISED,
 )

@@ -22,7 +22,7 @@ def copy(
         typer.Option(metavar="HOST:PORT,...", help="Nodes of the cluster of TO. [default: the same cluster]"),
     ] = None,
     to_command_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="As --command-config, for the cluster of TO.")
+        Path | None, typer.Option(metavar="FILE", help="Client properties for the cluster of TO.")
     ] = None,
     execute: Execute = False,
     force: Force = False,
