@@ -128,7 +128,8 @@ screenshots: $(DEV_STAMP) ## the pictures of the page for browsers in docs/image
 	@exec $(BIN)/python -m bench screenshots docs/images
 
 docs: $(DEV_STAMP) ## the documentation as a site of files: site/index.html
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "see site/index.html"
 
 audit-package: $(AUDIT_STAMP) ## dist/groupkeeper-audit*.zip: what spark-submit takes to a cluster
 	$(BIN)/python -m audit.spark_package dist

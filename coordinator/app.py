@@ -65,7 +65,7 @@ def make_lag_book(settings: Settings) -> LagBook:
     """Return a book for as many groups as the settings let /metrics name; for none, the lag is not measured."""
     window_ms = WINDOW_MEASUREMENTS * settings.metrics_lag_interval_ms
     if not settings.is_gateway:
-        return LagBook("group", window_ms, settings.metrics_groups_top)
+        return LagBook("group", window_ms, settings.metrics_groups_top if settings.metrics_listen else 0)
     return LagBook(settings.metrics_lag, window_ms, 0 if settings.metrics_lag == "off" else ROWS_MAX)
 
 
@@ -368,7 +368,8 @@ class App(NodeComponents):
             return []
         from coordinator.admin.lag_metrics import LagCollector
 
-        return [LagCollector(self.lag, lambda: self.clock.wall_ms() / 1000)]
+        is_gateway = self.settings.is_gateway
+        return [LagCollector(self.lag, lambda: self.clock.wall_ms() / 1000, of_cluster=is_gateway)]
 
     async def _preview_expiry(self, within_ms: int) -> object:
         failed = self.leadership.failed_partitions

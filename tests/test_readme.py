@@ -26,6 +26,7 @@ GATEWAY = (
     f"--set upstream.bootstrap.servers={ADDRESS}"
 )
 DESCRIBE = ".venv/bin/groupkeeper groups describe orders --bootstrap 127.0.0.1:9093"
+GIVE_BACK = ".venv/bin/groupkeeper give-back --group orders --data-dir gateway-data"
 AUDIT = ".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against 127.0.0.1:9092"
 
 MEASURES = re.findall(r"`python -m bench (.+?)(?: --write)?`", figures.RESULTS.read_text())[0]
@@ -49,6 +50,7 @@ RUN_BY: Final[dict[str, str]] = {
     ),
     "make install": f"{_CLONE}what_the_page_types_for_systemd_installs_it",
     GATEWAY: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
+    GIVE_BACK: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
     DESCRIBE: f"{_HERE}the_gateway_serves_the_topics_of_the_cluster",
     "make install-audit": f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
     AUDIT: f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong",
@@ -100,6 +102,9 @@ def test_the_gateway_serves_the_topics_of_the_cluster(tmp_path: Path) -> None:
             describe = [*groupkeeper(), *DESCRIBE.replace("127.0.0.1:9093", f"127.0.0.1:{port}").split()[1:]]
             told = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=120)
             assert "42" in told.stdout
+            give_back = [*groupkeeper(), *(places.get(word, word) for word in GIVE_BACK.split()[1:])]
+            moved = subprocess.run(give_back, capture_output=True, text=True, check=False, timeout=120)
+            assert (moved.returncode, "would be given back" in moved.stdout) == (0, True), moved
             assert (
                 "work" in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=120).topics
             )

@@ -13,9 +13,13 @@ from coordinator.lag.lag_book import LagBook, Lags
 class LagCollector(Collector):
     """The metrics of the newest measurement of lag, in the detail that `metrics.lag` sets."""
 
-    def __init__(self, book: LagBook, now_s: Callable[[], float]) -> None:
-        """Create a collector; `now_s` returns the wall clock in Unix seconds."""
+    def __init__(self, book: LagBook, now_s: Callable[[], float], *, of_cluster: bool = True) -> None:
+        """Create a collector; `now_s` returns the wall clock in Unix seconds.
+
+        Without `of_cluster` the ends are declared ones, and the few groups that may be named are no sign of trouble.
+        """
         self._book = book
+        self._of_cluster = of_cluster
         self._now_s = now_s
 
     def collect(self) -> Iterable[Metric]:
@@ -26,8 +30,9 @@ class LagCollector(Collector):
             yield from _topics(lags)
         if self._book.detail == "partition":
             yield from _partitions(lags)
-        yield gateway_metrics.LAG_LEFT_OUT.make_family(lags.left_out)
-        yield gateway_metrics.LAG_UNKNOWN_OFFSETS.make_family(lags.unknown)
+        if self._of_cluster:
+            yield gateway_metrics.LAG_LEFT_OUT.make_family(lags.left_out)
+            yield gateway_metrics.LAG_UNKNOWN_OFFSETS.make_family(lags.unknown)
 
 
 def _groups(lags: Lags, now_s: float) -> Iterator[Metric]:

@@ -9,7 +9,7 @@ not when its lag began, but when the end was seen that the group has not reached
 """
 
 import heapq
-from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -40,12 +40,22 @@ CommittedOffset = tuple[str, int, int, int]
 """Topic, partition, offset, and when it was committed, in Unix milliseconds."""
 
 
+def every_topic(_topic: str) -> bool:
+    """Return True: of a group without members, every topic counts."""
+    return True
+
+
 class CommittedGroup(NamedTuple):
-    """A group with the number of its members, and its committed offsets."""
+    """A group with the number of its members, and its committed offsets, those of a topic one after the other.
+
+    `is_read` returns whether a topic counts for the group's status: offsets of a topic that its members no longer read
+    stand still until they expire.
+    """
 
     group: GroupId
     members: int
     offsets: Iterable[CommittedOffset]
+    is_read: Callable[[str], bool] = every_topic
 
 
 class GroupLag(NamedTuple):
@@ -140,6 +150,7 @@ class _TopicMeasurement:
 
     __slots__ = (
         "_before",
+        "_has_status",
         "_window_ms",
         "ends",
         "known",
@@ -159,10 +170,13 @@ class _TopicMeasurement:
         before: Mapping[int, PartitionTrend],
         now_ms: int,
         window_ms: int,
+        *,
+        has_status: bool,
     ) -> None:
         self.ends = ends
         self.now_ms = now_ms
         self._before = before
+        self._has_status = has_status
         self._window_ms = window_ms
         self.lag = self.stable_lag = self.offsets = self.known = self.unknown = 0
         self.since_ms = now_ms
@@ -171,8 +185,13 @@ class _TopicMeasurement:
 
     def add(self, partition: int, offset: int, committed_ms: int) -> None:
         end = self.ends.get(partition)
+        trend = self._before.get(partition)
         if end is None:
             self.unknown += 1
+            if (
+                trend is not None
+            ):  # an end that is missing for a while, as when a broker restarts, ends no trend
+                self._look_back(partition, trend, committed_ms)
             return
         self.known += 1
         self.offsets += offset
@@ -181,14 +200,36 @@ class _TopicMeasurement:
         if end.high <= offset:
             return
         self.lag += end.high - offset
-        trend = self._before.get(partition)
         if trend is None:
-            trend = PartitionTrend(offset, end.high, self.now_ms)
+            self.trends[partition] = PartitionTrend(offset, end.high, self.now_ms)
         else:
             trend.follow(offset, end.high, self.now_ms)
-            self.since_ms = min(self.since_ms, trend.behind_since_ms)
-            self.status = max(self.status, trend.find_status(committed_ms, self.now_ms, self._window_ms))
+            self._look_back(partition, trend, committed_ms)
+
+    def _look_back(self, partition: int, trend: PartitionTrend, committed_ms: int) -> None:
         self.trends[partition] = trend
+        self.since_ms = min(self.since_ms, trend.behind_since_ms)
+        if self._has_status:
+            self.status = max(self.status, trend.find_status(committed_ms, self.now_ms, self._window_ms))
+
+
+class _GroupMeasurement:
+    """The sums of a group over its topics."""
+
+    __slots__ = ("is_known", "lag", "since_ms", "stable_lag", "status")
+
+    def __init__(self) -> None:
+        self.is_known = False
+        self.lag = self.stable_lag = self.since_ms = 0
+        self.status = LagStatus.OK
+
+    def add(self, topic: _TopicMeasurement) -> None:
+        self.is_known = self.is_known or topic.known > 0
+        self.lag += topic.lag
+        self.stable_lag += topic.stable_lag
+        if topic.trends:
+            self.since_ms = min(self.since_ms or topic.since_ms, topic.since_ms)
+        self.status = max(self.status, topic.status)
 
 
 class _Measuring:
@@ -208,21 +249,37 @@ class _Measuring:
         self.by_group: dict[GroupId, int] = {}
 
     def add(self, group: CommittedGroup) -> Iterator[None]:
-        topics: dict[str, _TopicMeasurement] = {}
+        total = _GroupMeasurement()
+        measured: _TopicMeasurement | None = None
+        topic_name = ""
         for number, (topic, partition, offset, committed_ms) in enumerate(group.offsets):
             if number % OFFSETS_PER_STEP == 0:
                 yield
-            measured = topics.get(topic)
-            if measured is None:
-                measured = topics[topic] = self._begin_topic(group.group, topic)
+            if measured is None or topic != topic_name:
+                if measured is not None:
+                    self._end_topic(group, topic_name, measured, total)
+                measured, topic_name = self._begin_topic(group, topic), topic
             measured.add(partition, offset, committed_ms)
             if self._detail == "partition":
                 self._offer_partition(measured, group.group, topic, partition, offset)
-        self._end_group(group, topics)
+        if measured is not None:
+            self._end_topic(group, topic_name, measured, total)
+        if total.is_known:
+            self.by_group[group.group] = total.lag
+            self._groups.offer(
+                GroupLag(
+                    total.lag, total.stable_lag, total.since_ms, group.group, group.members, total.status
+                )
+            )
 
-    def _begin_topic(self, group: GroupId, topic: str) -> _TopicMeasurement:
-        before = self._before.get((group, topic), _NEVER)
-        return _TopicMeasurement(self._ends.get(topic, _NOTHING), before, self._now_ms, self._window_ms)
+    def _begin_topic(self, group: CommittedGroup, topic: str) -> _TopicMeasurement:
+        return _TopicMeasurement(
+            self._ends.get(topic, _NOTHING),
+            self._before.get((group.group, topic), _NEVER),
+            self._now_ms,
+            self._window_ms,
+            has_status=group.is_read(topic),
+        )
 
     def _offer_partition(
         self, measured: _TopicMeasurement, group: GroupId, topic: str, partition: int, offset: int
@@ -232,21 +289,17 @@ class _Measuring:
             lags = end.high - offset, max(0, end.stable - offset)
             self._partitions.offer(PartitionLag(*lags, offset, end.high, group, topic, partition))
 
-    def _end_group(self, group: CommittedGroup, topics: Mapping[str, _TopicMeasurement]) -> None:
-        for topic, measured in topics.items():
-            self._unknown += measured.unknown
-            if measured.trends:
-                self.trends[group.group, topic] = measured.trends
-            if measured.known and self._detail != "group":
-                row = TopicLag(measured.lag, measured.stable_lag, measured.offsets, group.group, topic)
-                self._topics.offer(row)
-        known = [measured for measured in topics.values() if measured.known]
-        if known:
-            lag = self.by_group[group.group] = sum(each.lag for each in known)
-            stable_lag = sum(each.stable_lag for each in known)
-            since_ms = min((each.since_ms for each in known if each.lag), default=0)
-            status = max(each.status for each in known)
-            self._groups.offer(GroupLag(lag, stable_lag, since_ms, group.group, group.members, status))
+    def _end_topic(
+        self, group: CommittedGroup, topic: str, measured: _TopicMeasurement, total: _GroupMeasurement
+    ) -> None:
+        total.add(measured)
+        self._unknown += measured.unknown
+        if measured.trends:
+            self.trends[group.group, topic] = measured.trends
+        if measured.known and self._detail != "group":
+            self._topics.offer(
+                TopicLag(measured.lag, measured.stable_lag, measured.offsets, group.group, topic)
+            )
 
     def found(self) -> Generator[None, None, Lags]:
         parts = (self._groups, self._topics, self._partitions)

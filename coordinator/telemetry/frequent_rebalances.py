@@ -11,6 +11,11 @@ from protocol.newtypes import GroupId
 PERIOD_MS: Final = 300_000
 OFTEN: Final = 5
 """The rebalances of a group in one period from which on it rebalances often."""
+DICTS: Final = 64
+
+
+def _empty_counts() -> list[dict[GroupId, int]]:
+    return [{} for _ in range(DICTS)]
 
 
 class FrequentRebalances:
@@ -19,16 +24,17 @@ class FrequentRebalances:
     def __init__(self, period_ms: int = PERIOD_MS) -> None:
         self.period_ms = period_ms
         self._began_ms = 0
-        self._counts: dict[GroupId, int] = {}
-        """The rebalances of each group in the current period."""
+        self._counts = _empty_counts()
+        """The rebalances of each group in the current period; one dict would move 500,000 groups as it grows."""
         self._often: set[GroupId] = set()
         self._often_before: set[GroupId] = set()
 
     def add(self, group_id: GroupId, now_ms: int) -> None:
         """Count a rebalance that begins at `now_ms`, in milliseconds of a clock that only goes forward."""
         self._begin_period(now_ms)
-        count = self._counts.get(group_id, 0) + 1
-        self._counts[group_id] = count
+        counts = self._counts[hash(group_id) % DICTS]
+        count = counts.get(group_id, 0) + 1
+        counts[group_id] = count
         if count == OFTEN:
             self._often.add(group_id)
 
@@ -43,5 +49,5 @@ class FrequentRebalances:
             return
         self._often_before = self._often if elapsed_ms < 2 * self.period_ms else set()
         self._often = set()
-        self._counts = {}
+        self._counts = _empty_counts()
         self._began_ms = now_ms

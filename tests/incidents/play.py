@@ -163,7 +163,7 @@ class Worker:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._member, self._generation = "", -1
-        self.end = self.offset = 0
+        self.end = self.offset = self._more = 0
 
     async def join(self) -> None:
         """Become the only member."""
@@ -192,6 +192,14 @@ class Worker:
     async def stand_still(self) -> None:
         """Commit what was committed before; the work grows."""
         await self.commit()
+        await self.make_work()
+
+    async def keep_up_with_more(self) -> None:
+        """Do all that there was, while more comes each time: the lag grows, the time behind does not."""
+        self._more += 10
+        self.offset = self.end
+        await self.commit()
+        self.end += self._more
         await self.make_work()
 
     async def fall_behind(self) -> None:
@@ -245,8 +253,17 @@ async def growing_lag(work: Path) -> Recording:
         return recording
 
 
+async def growing_load(work: Path) -> Recording:
+    """For half an hour more records come each time, and the member keeps up: nothing for which to wake anybody."""
+    async with working_group(work) as (worker, recording):
+        await recording.phase("before", 20, worker.keep_up)
+        await recording.phase("during", 130, worker.keep_up_with_more)
+        await recording.phase("after", AFTER, worker.keep_up)
+        return recording
+
+
 async def rebalance_storm(work: Path) -> Recording:
-    """A member comes and goes for twenty minutes."""
+    """A member comes and goes for half an hour."""
     async with running_node(work) as (running, recording, commits):
         frequent = running.app.manager.frequent_rebalances
         frequent.period_ms = round(frequent.period_ms * STEP_S / INTERVAL_S)
@@ -257,7 +274,7 @@ async def rebalance_storm(work: Path) -> Recording:
             await client.ask(requests.leave(GROUP, member))
 
         await recording.phase("before", BEFORE, commits)
-        await recording.phase("during", 80, come_and_go)
+        await recording.phase("during", 112, come_and_go)
         await recording.phase("after", 60, commits)
         return recording
 
@@ -311,6 +328,7 @@ INCIDENTS: Final[Mapping[str, Callable[[Path], Awaitable[Recording]]]] = {
         stalled_group,
         group_without_members,
         growing_lag,
+        growing_load,
         rebalance_storm,
         expiring_certificate,
     )

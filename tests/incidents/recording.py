@@ -2,7 +2,8 @@
 """What a node's /metrics said during an incident, as promtool reads it.
 
 An incident is played STEP_S apart and told as if its samples were INTERVAL_S apart, so that ten minutes take forty
-seconds. Times of the wall clock count from the beginning of the recording, where promtool's clock stands at 0.
+seconds. Times of the wall clock count from the beginning of the recording, where promtool's clock stands at 0, and
+the lag in seconds is told in the same measure.
 """
 
 import asyncio
@@ -78,6 +79,8 @@ class Recording:
         }
 
     def _value(self, name: str, value: float) -> float:
+        if name == "groupkeeper_group_lag_seconds":
+            return value / STEP_S * INTERVAL_S
         if not name.endswith("_timestamp_seconds") or not value:
             return value
         return max(1.0, round((value - self._began_s) / STEP_S) * INTERVAL_S)

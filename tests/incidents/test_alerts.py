@@ -49,7 +49,8 @@ EXPECTED: Final[Mapping[str, Mapping[str, Fires]]] = {
     "stalled_group": {"GroupkeeperGroupStalled": Fires(after=14 * MINUTE, over=3)},
     "group_without_members": {"GroupkeeperGroupWithoutMembers": Fires(after=19 * MINUTE, over=3)},
     "growing_lag": {"GroupkeeperLagGrows": Fires(after=26 * MINUTE, over=3)},
-    "rebalance_storm": {"GroupkeeperRebalanceStorm": Fires(after=17 * MINUTE, over=10 * MINUTE)},
+    "growing_load": {},
+    "rebalance_storm": {"GroupkeeperRebalanceStorm": Fires(after=27 * MINUTE, over=10 * MINUTE)},
     "expiring_certificate": {"GroupkeeperCertificateExpires": Fires(after=1, over=1)},
 }
 
@@ -174,7 +175,7 @@ def test_every_rule_is_tried() -> None:
 def test_alerts_fire_while_it_lasts_and_only_then(promtool: str, tmp_path: Path, incident: str) -> None:
     found = recorded(incident)
     checks = [check for alert in ALERTS for check in states(alert, EXPECTED[incident].get(alert), found)]
-    assert any(check["exp_samples"] for check in checks)
+    assert any(check["exp_samples"] for check in checks) == bool(EXPECTED[incident])
     try_rules(promtool, tmp_path, f"{INTERVAL_S}s", found["series"], checks)
 
 

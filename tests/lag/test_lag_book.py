@@ -42,7 +42,9 @@ def measure(
     for (topic, partition), end in ends.items():
         by_topic.setdefault(topic, {})[partition] = end
     committed = [
-        CommittedGroup(group, 2, [(topic, part, offset, 1_000) for (topic, part), offset in offsets.items()])
+        CommittedGroup(
+            group, 2, [(topic, part, offset, 1_000) for (topic, part), offset in sorted(offsets.items())]
+        )
         for group, offsets in groups.items()
     ]
     for _ in book.measure_in_steps(committed, by_topic, now_ms):

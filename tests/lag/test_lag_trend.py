@@ -104,16 +104,35 @@ def test_a_group_that_was_set_back_has_a_window_to_catch_up() -> None:
     assert set(statuses([*KEEPS_UP, *back])) == {OK}
 
 
-def test_an_end_that_is_not_known_for_a_while_starts_a_new_window() -> None:
+def test_an_end_that_is_missing_for_a_while_changes_nothing() -> None:
+    """A broker restarts, and its partitions have no end for some measurements; others are known."""
     book = LagBook("group", WINDOW_MS)
-    known = {"t": {0: PartitionEnd(100, 100)}}
+    offsets = [("t", 0, 50, 0), ("t", 1, 100, 0)]
     found = []
     for number in range(LONG):
-        ends = {} if number == WINDOW_MEASUREMENTS // 2 else known
-        for _ in book.measure_in_steps([CommittedGroup(G, 1, [("t", 0, 50, 0)])], ends, number * STEP_MS):
+        ends = {0: PartitionEnd(100, 100), 1: PartitionEnd(100, 100)}
+        if number in (WINDOW_MEASUREMENTS // 2, 2 * WINDOW_MEASUREMENTS):
+            del ends[0]
+        for _ in book.measure_in_steps([CommittedGroup(G, 1, offsets)], {"t": ends}, number * STEP_MS):
             pass
-        found.append(book.newest.groups[0].status if book.newest.groups else None)
-    assert found.index(STOPPED) > WINDOW_MEASUREMENTS + WINDOW_MEASUREMENTS // 2
+        found.append(book.newest.groups[0])
+    assert [row.status for row in found] == [OK] * WINDOW_MEASUREMENTS + [STOPPED] * (
+        LONG - WINDOW_MEASUREMENTS
+    )
+    assert {row.since_ms for row in found[1:]} == {found[0].since_ms}
+
+
+def test_a_topic_that_no_member_reads_any_more_does_not_count() -> None:
+    """Its offsets stand still until they expire; the lag is shown all the same."""
+    book = LagBook("group", WINDOW_MS)
+    ends = {topic: {0: PartitionEnd(100, 100)} for topic in ("new", "old")}
+    for number in range(LONG):
+        offsets = [("new", 0, 100, number * STEP_MS), ("old", 0, 50, 0)]
+        group = CommittedGroup(G, 1, offsets, lambda topic: topic == "new")
+        for _ in book.measure_in_steps([group], ends, number * STEP_MS):
+            pass
+    (row,) = book.newest.groups
+    assert (row.lag, row.status) == (50, OK)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=40))

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import kubernetes_validate
@@ -53,14 +54,14 @@ LARGE: Final = ("--set-json", 'settings={"max.offsets": 20000000}')
 
 
 def render(*flags: str, name: str = "groupkeeper", version: str = VERSIONS[-1]) -> Objects:
-    """What the chart comes to, by kind; what only the audit needs has its kind behind `audit/`."""
+    """What the chart comes to, by kind; the kinds of further objects stand behind `audit/` and `metrics/`."""
     done = helm("template", name, str(CHART), "--kube-version", f"{version}.0", *flags)
     assert (done.returncode, done.stderr) == (0, "")
     documents = [each for each in yaml.safe_load_all(done.stdout) if each]
-    found = {
-        f"audit/{each['kind']}" if each["metadata"]["name"].endswith("-audit") else each["kind"]: each
-        for each in documents
-    }
+    found = {}
+    for each in documents:
+        kind, last = each["kind"], each["metadata"]["name"].rpartition("-")[2]
+        found[f"{last}/{kind}" if last in ("audit", "metrics") else kind] = each
     assert len(found) == len(documents)
     return found
 
@@ -122,7 +123,7 @@ def test_helm_finds_nothing_wrong() -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("values", "count"),
-    [({}, 5), (EVERYTHING, 7), (GATEWAY, 5), (SNI, 5)],
+    [({}, 5), (EVERYTHING, 8), (GATEWAY, 5), (SNI, 5)],
     ids=["defaults", "everything", "gateway", "sni"],
 )
 def test_the_api_takes_what_is_rendered(values: Mapping[str, str], count: int, version: str) -> None:
@@ -281,6 +282,31 @@ def test_a_gateway_finds_the_files_that_its_settings_name() -> None:
     assert [str(file.parent) for file in files if file is not None] == list(secrets.values())
 
 
+def test_a_load_balancer_has_the_ports_of_clients_alone() -> None:
+    """Who may see all groups by HTTP is within the cluster."""
+    objects = render(
+        *set_flags({**GATEWAY, "service.type": "LoadBalancer", "serviceMonitor.enabled": "true"})
+    )
+    ports = [
+        [port["name"] for port in objects[kind]["spec"]["ports"]] for kind in ("Service", "metrics/Service")
+    ]
+    assert ports == [["kafka", "broker-0", "broker-1", "broker-2"], ["metrics", "metrics-2"]]
+    assert [objects[kind]["spec"].get("type") for kind in ("Service", "metrics/Service")] == [
+        "LoadBalancer",
+        None,
+    ]
+    selected = objects["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+    assert selected.items() <= objects["metrics/Service"]["metadata"]["labels"].items()
+
+
+def test_names_are_no_longer_than_the_api_takes() -> None:
+    """52 characters for a CronJob, which names its jobs after itself; 53 are Helm's own limit for a release."""
+    objects = render(
+        *set_flags({"audit.enabled": "true"}), name="production-payments-of-europe-and-of-the-rest-of-all"
+    )
+    assert max(len(each["metadata"]["name"]) for each in objects.values()) <= 52
+
+
 def test_the_audit_of_a_gateway_does_not_ask_it() -> None:
     """A login would be needed, and what is at the cluster is not in the log."""
     for values, asked in (({}, ["--against=groupkeeper:9092"]), (GATEWAY, [])):
@@ -342,6 +368,15 @@ def test_a_claim_outlives_its_release_and_can_be_one_that_is_there() -> None:
     assert "PersistentVolumeClaim" not in objects
     volumes = objects["StatefulSet"]["spec"]["template"]["spec"]["volumes"]
     assert {"name": "data", "persistentVolumeClaim": {"claimName": "mine"}} in volumes
+
+
+def test_a_number_that_helm_would_round_must_be_a_string(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    for value, is_taken in (("9223372036854775807", False), ('"9223372036854775807"', True)):
+        values.write_text(f"settings: {{max.compaction.lag.ms: {value}}}\n")
+        done = helm("template", "some", str(CHART), "--kube-version", "1.31.0", "--values", str(values))
+        assert (done.returncode == 0) == is_taken, done.stderr
+        assert ('value: "9223372036854775807"' in done.stdout) == is_taken
 
 
 @pytest.mark.parametrize(
