@@ -7,11 +7,6 @@ from pathlib import Path
 
 import typer
 
-from coordinator.catalogue.file import FILE_NAME
-from coordinator.catalogue.file_format import decode
-from coordinator.catalogue.topic_configs import END_GROUP
-from storage.errors import StorageError
-
 ACCEPT_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
@@ -28,6 +23,11 @@ def find_end_groups(log_dirs: Sequence[str]) -> Iterator[str]:
     A directory without a catalogue is a broker's, or is not local. A catalogue that cannot be read is reported: the log
     can be audited all the same.
     """
+    from coordinator.catalogue.file import FILE_NAME
+    from coordinator.catalogue.file_format import decode
+    from coordinator.catalogue.topic_configs import END_GROUP
+    from storage.errors import StorageError
+
     for directory in log_dirs:
         path = Path(directory) / FILE_NAME
         try:
