@@ -24,7 +24,7 @@ from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_
 from coordinator.jobs.lag_from_declared_ends import Ends, declared_ends, sum_group_lag
 from coordinator.jobs.lag_watch import LagWatch, convert_declared_ends
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.lag.lag_book import ROWS_MAX, LagBook, PartitionEnd
+from coordinator.lag.lag_book import ROWS_MAX, FoundEnds, LagBook
 from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
@@ -358,7 +358,7 @@ class App(NodeComponents):
             for topic, known in ends.items()
         }
 
-    async def find_ends_for_lag(self) -> dict[str, dict[int, PartitionEnd]] | None:
+    async def find_ends_for_lag(self) -> FoundEnds | None:
         """Return the ends of the partitions of all groups, for the lag; None if they cannot be found now."""
         return await convert_declared_ends(await self.find_declared_ends(), self.clock)
 

@@ -21,8 +21,7 @@ from coordinator.config import Settings
 from tests.kafka.broker import KafkaBroker
 from tests.support.pages import ROOT, blocks, commands, is_test, without_blocks
 from tests.support.processes import ServerProcess, environment
-from tests.support.waiting import wait_until
-from tests.workers.fronting import SERVING
+from tests.workers.fronting import wait_until_all_serve
 
 RUNBOOKS = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
 RULES = (ROOT / "deploy" / "prometheus.rules.yml").read_text(encoding="utf-8")
@@ -193,12 +192,7 @@ def test_the_ten_lines_make_a_gateway(tmp_path: Path) -> None:
         admin.create_topics([NewTopic("work", 1)])["work"].result(120)
         gateway = ServerProcess([*groupkeeper(), *shlex.split(line)[1:]], tmp_path / "log", env=metrics)
         try:
-            wait_until(
-                lambda: gateway.exit_status is not None or SERVING in gateway.log_tail(),
-                60,
-                what=lambda: f"the gateway to serve:\n{gateway.log_tail()}",
-            )
-            gateway.assert_running()
+            wait_until_all_serve(gateway)
             consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "orders"})
             brokers = consumer.list_topics(timeout=120).brokers
             assert {(id_, each.host, each.port) for id_, each in brokers.items()} == {

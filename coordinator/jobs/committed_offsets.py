@@ -4,8 +4,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator.lag.lag_book import CommittedGroup, CommittedOffset, every_topic
+from coordinator.lag.lag_book import CommittedGroup, CommittedOffset, CommittedTopic
 from coordinator.partitions.manager import GroupMetadataManager
+from coordinator.partitions.shard import GroupEntry
 from storage.format.records import OffsetAndMetadata
 
 CONSUMER: Final = "consumer"
@@ -20,15 +21,17 @@ def iterate_committed_offsets(manager: GroupMetadataManager) -> Iterator[Committ
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
             if kept.offsets.count:
-                group = kept.group
-                has_consumers = group.member_count > 0 and group.protocol_type == CONSUMER
-                is_read = group.is_subscribed_to if has_consumers else every_topic
-                yield CommittedGroup(
-                    kept.group_id, group.member_count, _offsets(kept.offsets.by_topic), is_read
-                )
+                yield CommittedGroup(kept.group_id, kept.group.member_count, _topics(kept))
 
 
-def _offsets(by_topic: Mapping[str, Mapping[int, OffsetAndMetadata]]) -> Iterator[CommittedOffset]:
+def _topics(kept: GroupEntry) -> Iterator[CommittedTopic]:
+    group, by_topic = kept.group, kept.offsets.by_topic
+    has_consumers = group.member_count > 0 and group.protocol_type == CONSUMER
     for topic in list(by_topic):
-        for partition, value in list(by_topic.get(topic, {}).items()):
-            yield topic, partition, value.offset, value.commit_timestamp
+        is_read = not has_consumers or group.is_subscribed_to(topic)
+        yield CommittedTopic(topic, _offsets(by_topic.get(topic, {})), is_read)
+
+
+def _offsets(partitions: Mapping[int, OffsetAndMetadata]) -> Iterator[CommittedOffset]:
+    for partition, value in list(partitions.items()):
+        yield partition, value.offset, value.commit_timestamp

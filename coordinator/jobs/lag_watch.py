@@ -7,6 +7,7 @@ from coordinator.jobs.lag_from_declared_ends import Ends as DeclaredEnds
 from coordinator.lag.lag_book import (
     OFFSETS_PER_STEP,
     CommittedGroup,
+    FoundEnds,
     LagBook,
     PartitionEnd,
     empty_in_steps,
@@ -23,7 +24,7 @@ class LagWatch:
         book: LagBook,
         groups: Callable[[], Iterator[CommittedGroup]],
         clock: Clock,
-        find_ends: Callable[[], Awaitable[dict[str, dict[int, PartitionEnd]] | None]],
+        find_ends: Callable[[], Awaitable[FoundEnds | None]],
     ) -> None:
         """Measure all `groups` into `book`; `find_ends` returns the ends, or None if they cannot be found now."""
         self._book = book
@@ -45,10 +46,10 @@ class LagWatch:
                 await slices.yield_to_event_loop()
 
 
-async def convert_declared_ends(declared: DeclaredEnds, clock: Clock) -> dict[str, dict[int, PartitionEnd]]:
+async def convert_declared_ends(declared: DeclaredEnds, clock: Clock) -> FoundEnds:
     """Return declared ends as ends of partitions, which have no open transactions."""
     slices = Slices(clock.nanos)
-    ends: dict[str, dict[int, PartitionEnd]] = {}
+    ends: FoundEnds = {}
     for topic, partitions in declared.items():
         known = ends[topic] = {}
         for number, (partition, end) in enumerate(list(partitions.items())):

@@ -9,7 +9,7 @@ not when its lag began, but when the end was seen that the group has not reached
 """
 
 import heapq
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -35,27 +35,31 @@ class PartitionEnd(NamedTuple):
 
 Ends = Mapping[str, Mapping[int, PartitionEnd]]
 """The ends by topic and partition, without the partitions whose end is not known now."""
+FoundEnds = dict[str, dict[int, PartitionEnd]]
+"""The same for one measurement, after which they are freed in steps."""
 
-CommittedOffset = tuple[str, int, int, int]
-"""Topic, partition, offset, and when it was committed, in Unix milliseconds."""
+CommittedOffset = tuple[int, int, int]
+"""Partition, offset, and when it was committed, in Unix milliseconds."""
 
 
-def every_topic(_topic: str) -> bool:
-    """Return True: of a group without members, every topic counts."""
-    return True
+class CommittedTopic(NamedTuple):
+    """The committed offsets of a group in one topic.
+
+    `is_read` is False if the topic does not count for the group's status: the offsets of a topic that the members no
+    longer read stand still until they expire.
+    """
+
+    topic: str
+    offsets: Iterable[CommittedOffset]
+    is_read: bool = True
 
 
 class CommittedGroup(NamedTuple):
-    """A group with the number of its members, and its committed offsets, those of a topic one after the other.
-
-    `is_read` returns whether a topic counts for the group's status: offsets of a topic that its members no longer read
-    stand still until they expire.
-    """
+    """A group with the number of its members, and its committed offsets by topic."""
 
     group: GroupId
     members: int
-    offsets: Iterable[CommittedOffset]
-    is_read: Callable[[str], bool] = every_topic
+    topics: Iterable[CommittedTopic]
 
 
 class GroupLag(NamedTuple):
@@ -188,9 +192,7 @@ class _TopicMeasurement:
         trend = self._before.get(partition)
         if end is None:
             self.unknown += 1
-            if (
-                trend is not None
-            ):  # an end that is missing for a while, as when a broker restarts, ends no trend
+            if trend is not None:  # the end may be missing for a while, as when a broker restarts
                 self._look_back(partition, trend, committed_ms)
             return
         self.known += 1
@@ -250,20 +252,17 @@ class _Measuring:
 
     def add(self, group: CommittedGroup) -> Iterator[None]:
         total = _GroupMeasurement()
-        measured: _TopicMeasurement | None = None
-        topic_name = ""
-        for number, (topic, partition, offset, committed_ms) in enumerate(group.offsets):
-            if number % OFFSETS_PER_STEP == 0:
-                yield
-            if measured is None or topic != topic_name:
-                if measured is not None:
-                    self._end_topic(group, topic_name, measured, total)
-                measured, topic_name = self._begin_topic(group, topic), topic
-            measured.add(partition, offset, committed_ms)
-            if self._detail == "partition":
-                self._offer_partition(measured, group.group, topic, partition, offset)
-        if measured is not None:
-            self._end_topic(group, topic_name, measured, total)
+        number = 0
+        for topic in group.topics:
+            measured = self._begin_topic(group.group, topic)
+            for partition, offset, committed_ms in topic.offsets:
+                if number % OFFSETS_PER_STEP == 0:
+                    yield
+                number += 1
+                measured.add(partition, offset, committed_ms)
+                if self._detail == "partition":
+                    self._offer_partition(measured, group.group, topic.topic, partition, offset)
+            self._end_topic(group.group, topic.topic, measured, total)
         if total.is_known:
             self.by_group[group.group] = total.lag
             self._groups.offer(
@@ -272,13 +271,13 @@ class _Measuring:
                 )
             )
 
-    def _begin_topic(self, group: CommittedGroup, topic: str) -> _TopicMeasurement:
+    def _begin_topic(self, group: GroupId, topic: CommittedTopic) -> _TopicMeasurement:
         return _TopicMeasurement(
-            self._ends.get(topic, _NOTHING),
-            self._before.get((group.group, topic), _NEVER),
+            self._ends.get(topic.topic, _NOTHING),
+            self._before.get((group, topic.topic), _NEVER),
             self._now_ms,
             self._window_ms,
-            has_status=group.is_read(topic),
+            has_status=topic.is_read,
         )
 
     def _offer_partition(
@@ -290,16 +289,14 @@ class _Measuring:
             self._partitions.offer(PartitionLag(*lags, offset, end.high, group, topic, partition))
 
     def _end_topic(
-        self, group: CommittedGroup, topic: str, measured: _TopicMeasurement, total: _GroupMeasurement
+        self, group: GroupId, topic: str, measured: _TopicMeasurement, total: _GroupMeasurement
     ) -> None:
         total.add(measured)
         self._unknown += measured.unknown
         if measured.trends:
-            self.trends[group.group, topic] = measured.trends
+            self.trends[group, topic] = measured.trends
         if measured.known and self._detail != "group":
-            self._topics.offer(
-                TopicLag(measured.lag, measured.stable_lag, measured.offsets, group.group, topic)
-            )
+            self._topics.offer(TopicLag(measured.lag, measured.stable_lag, measured.offsets, group, topic))
 
     def found(self) -> Generator[None, None, Lags]:
         parts = (self._groups, self._topics, self._partitions)
@@ -328,7 +325,7 @@ _NEVER: Final[Mapping[int, PartitionTrend]] = {}
 
 
 class _Largest(Generic[Row]):
-    """The rows with the largest lag of those that were offered."""
+    """Keeps the rows with the largest lag among those offered."""
 
     def __init__(self, rows_max: int) -> None:
         self._rows_max = rows_max

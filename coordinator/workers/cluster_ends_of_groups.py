@@ -3,8 +3,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, MutableMapping
+from itertools import chain
 
-from coordinator.lag.lag_book import OFFSETS_PER_STEP, CommittedGroup, Ends, PartitionEnd
+from coordinator.lag.lag_book import OFFSETS_PER_STEP, CommittedGroup, Ends, FoundEnds
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
@@ -29,9 +30,9 @@ class ClusterEndsOfGroups:
         self._requests = requests
         self._answer_within_s = answer_within_s
 
-    async def find(self) -> dict[str, dict[int, PartitionEnd]] | None:
+    async def find(self) -> FoundEnds | None:
         """Return the known ends by topic and partition; None if the supervisor does not answer, or knows none."""
-        ends: dict[str, dict[int, PartitionEnd]] = {}
+        ends: FoundEnds = {}
         for piece in split_into_questions(await self._wanted()):
             answer = await self._ask(piece)
             if answer is None:
@@ -53,9 +54,10 @@ class ClusterEndsOfGroups:
         """Return all partitions in which a group of this worker has committed offsets."""
         wanted: defaultdict[str, set[int]] = defaultdict(set)
         slices = Slices(self._clock.nanos)
-        for group in self._groups():
-            for number, (topic, partition, _, _) in enumerate(group.offsets):
-                wanted[topic].add(partition)
+        for topic in chain.from_iterable(group.topics for group in self._groups()):
+            partitions = wanted[topic.topic]
+            for number, (partition, _, _) in enumerate(topic.offsets):
+                partitions.add(partition)
                 if number % OFFSETS_PER_STEP == 0 and slices.is_over:
                     await slices.yield_to_event_loop()
         return dict(wanted)

@@ -20,7 +20,7 @@ from coordinator.config.storage_settings import make_storage_settings
 from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from coordinator.jobs.lag_from_declared_ends import Ends
-from coordinator.lag.lag_book import PartitionEnd
+from coordinator.lag.lag_book import FoundEnds
 from coordinator.node import EndsByTopic, Node, Partitions
 from coordinator.partitions.group_access import GroupEntry
 from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
@@ -161,7 +161,7 @@ class WorkerApp(App):
     async def _last_lag(self, kept: GroupEntry, _slices: Slices) -> int | None:
         return self.lag.by_group.get(kept.group_id)
 
-    async def find_ends_for_lag(self) -> dict[str, dict[int, PartitionEnd]] | None:
+    async def find_ends_for_lag(self) -> FoundEnds | None:
         """Return the ends of the partitions of all groups; behind a gateway the cluster is asked."""
         if self.settings.is_gateway:
             return await self._cluster_ends_of_groups.find()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
@@ -226,10 +227,27 @@ async def working_group(work: Path) -> AsyncIterator[tuple[Worker, Recording]]:
 
 async def stalled_group(work: Path) -> Recording:
     """A member that is alive commits the same offset for a quarter of an hour."""
+    return await keep_up_but(work, Worker.stand_still, before=20, during=70, after=AFTER)
+
+
+async def growing_lag(work: Path) -> Recording:
+    """A member that works, and is too slow; then it has help."""
+    return await keep_up_but(work, Worker.fall_behind, before=80, during=120, after=80)
+
+
+async def growing_load(work: Path) -> Recording:
+    """For half an hour more records come each time, and the member keeps up: nothing for which to wake anybody."""
+    return await keep_up_but(work, Worker.keep_up_with_more, before=20, during=130, after=AFTER)
+
+
+async def keep_up_but(
+    work: Path, act: Callable[[Worker], Awaitable[None]], *, before: int, during: int, after: int
+) -> Recording:
+    """A member keeps up, does something else for so many samples, and keeps up again."""
     async with working_group(work) as (worker, recording):
-        await recording.phase("before", 20, worker.keep_up)
-        await recording.phase("during", 70, worker.stand_still)
-        await recording.phase("after", AFTER, worker.keep_up)
+        await recording.phase("before", before, worker.keep_up)
+        await recording.phase("during", during, partial(act, worker))
+        await recording.phase("after", after, worker.keep_up)
         return recording
 
 
@@ -240,24 +258,6 @@ async def group_without_members(work: Path) -> Recording:
         await worker.leave()
         await recording.phase("during", 90, worker.make_work)
         await worker.join()
-        await recording.phase("after", AFTER, worker.keep_up)
-        return recording
-
-
-async def growing_lag(work: Path) -> Recording:
-    """A member that works, and is too slow; then it has help."""
-    async with working_group(work) as (worker, recording):
-        await recording.phase("before", 80, worker.keep_up)
-        await recording.phase("during", 120, worker.fall_behind)
-        await recording.phase("after", 80, worker.keep_up)
-        return recording
-
-
-async def growing_load(work: Path) -> Recording:
-    """For half an hour more records come each time, and the member keeps up: nothing for which to wake anybody."""
-    async with working_group(work) as (worker, recording):
-        await recording.phase("before", 20, worker.keep_up)
-        await recording.phase("during", 130, worker.keep_up_with_more)
         await recording.phase("after", AFTER, worker.keep_up)
         return recording
 

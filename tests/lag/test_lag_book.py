@@ -14,6 +14,8 @@ from coordinator.admin.reference.metrics_markdown_page import heading
 from coordinator.lag.lag_book import (
     OFFSETS_PER_STEP,
     CommittedGroup,
+    CommittedOffset,
+    CommittedTopic,
     Detail,
     GroupLag,
     LagBook,
@@ -32,6 +34,13 @@ WINDOW_MS = 60_000
 Offsets = Mapping[tuple[str, int], int]
 
 
+def by_topic_of(offsets: Offsets) -> list[CommittedTopic]:
+    topics: dict[str, list[CommittedOffset]] = {}
+    for (topic, partition), offset in offsets.items():
+        topics.setdefault(topic, []).append((partition, offset, 1_000))
+    return [CommittedTopic(topic, found) for topic, found in topics.items()]
+
+
 def measure(
     book: LagBook,
     groups: Mapping[GroupId, Offsets],
@@ -41,12 +50,7 @@ def measure(
     by_topic: dict[str, dict[int, PartitionEnd]] = {}
     for (topic, partition), end in ends.items():
         by_topic.setdefault(topic, {})[partition] = end
-    committed = [
-        CommittedGroup(
-            group, 2, [(topic, part, offset, 1_000) for (topic, part), offset in sorted(offsets.items())]
-        )
-        for group, offsets in groups.items()
-    ]
+    committed = [CommittedGroup(group, 2, by_topic_of(offsets)) for group, offsets in groups.items()]
     for _ in book.measure_in_steps(committed, by_topic, now_ms):
         pass
     return book.newest
@@ -99,13 +103,17 @@ SORTED = 3
 """The lists of groups, topics and partitions are sorted in a step each."""
 
 
+def wide_group(group: GroupId, offsets: list[CommittedOffset]) -> CommittedGroup:
+    return CommittedGroup(group, 0, [CommittedTopic("t", offsets)])
+
+
 def test_it_gives_way_within_a_large_group() -> None:
-    offsets = [("t", number, 0, 0) for number in range(10 * OFFSETS_PER_STEP)]
+    offsets = [(number, 0, 0) for number in range(10 * OFFSETS_PER_STEP)]
     book = LagBook("group", WINDOW_MS)
     steps = sum(
         1
         for _ in book.measure_in_steps(
-            [CommittedGroup(G, 0, offsets), CommittedGroup(H, 0, offsets[:1])],
+            [wide_group(G, offsets), wide_group(H, offsets[:1])],
             {"t": {0: PartitionEnd(1, 1)}},
             1_000,
         )
@@ -116,20 +124,18 @@ def test_it_gives_way_within_a_large_group() -> None:
 
 def test_what_is_not_needed_any_more_is_freed_in_steps() -> None:
     parts = 10
-    offsets = [("t", number, 0, 0) for number in range(parts * OFFSETS_PER_STEP)]
+    offsets = [(number, 0, 0) for number in range(parts * OFFSETS_PER_STEP)]
     ends = {"t": dict.fromkeys(range(len(offsets)), PartitionEnd(1, 1))}
     book = LagBook("group", WINDOW_MS)
     for freed in (0, parts, parts):
-        steps = sum(1 for _ in book.measure_in_steps([CommittedGroup(G, 0, offsets)], ends, 1_000))
+        steps = sum(1 for _ in book.measure_in_steps([wide_group(G, offsets)], ends, 1_000))
         assert steps == parts + SORTED + freed + bool(freed)
     assert sum(1 for _ in empty_in_steps(ends)) == parts
     assert not ends
 
 
 def test_the_lags_of_the_last_measurement_are_freed_in_steps() -> None:
-    groups = [
-        CommittedGroup(GroupId(f"g{number}"), 0, [("t", 0, 1, 0)]) for number in range(3 * OFFSETS_PER_STEP)
-    ]
+    groups = [wide_group(GroupId(f"g{number}"), [(0, 1, 0)]) for number in range(3 * OFFSETS_PER_STEP)]
     book = LagBook("group", WINDOW_MS)
     assert sum(1 for _ in book.measure_in_steps(groups, {}, 1_000)) == len(groups) + SORTED
     assert not book.by_group

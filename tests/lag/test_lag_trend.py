@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.lag.lag_book import CommittedGroup, LagBook, PartitionEnd
+from coordinator.lag.lag_book import CommittedGroup, CommittedTopic, LagBook, PartitionEnd
 from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS, LagStatus
 from protocol.newtypes import GroupId
 
@@ -27,10 +27,9 @@ def statuses(*partitions: Sequence[Measured]) -> list[LagStatus]:
     found = []
     for number, rows in enumerate(zip(*partitions, strict=True)):
         ends = {"t": {part: PartitionEnd(end, end) for part, (end, _, _) in enumerate(rows)}}
-        offsets = [
-            ("t", part, offset, committed * STEP_MS) for part, (_, offset, committed) in enumerate(rows)
-        ]
-        for _ in book.measure_in_steps([CommittedGroup(G, 1, offsets)], ends, number * STEP_MS):
+        offsets = [(part, offset, committed * STEP_MS) for part, (_, offset, committed) in enumerate(rows)]
+        group = CommittedGroup(G, 1, [CommittedTopic("t", offsets)])
+        for _ in book.measure_in_steps([group], ends, number * STEP_MS):
             pass
         found.append(book.newest.groups[0].status)
     return found
@@ -107,13 +106,13 @@ def test_a_group_that_was_set_back_has_a_window_to_catch_up() -> None:
 def test_an_end_that_is_missing_for_a_while_changes_nothing() -> None:
     """A broker restarts, and its partitions have no end for some measurements; others are known."""
     book = LagBook("group", WINDOW_MS)
-    offsets = [("t", 0, 50, 0), ("t", 1, 100, 0)]
+    group = CommittedGroup(G, 1, [CommittedTopic("t", [(0, 50, 0), (1, 100, 0)])])
     found = []
     for number in range(LONG):
         ends = {0: PartitionEnd(100, 100), 1: PartitionEnd(100, 100)}
         if number in (WINDOW_MEASUREMENTS // 2, 2 * WINDOW_MEASUREMENTS):
             del ends[0]
-        for _ in book.measure_in_steps([CommittedGroup(G, 1, offsets)], {"t": ends}, number * STEP_MS):
+        for _ in book.measure_in_steps([group], {"t": ends}, number * STEP_MS):
             pass
         found.append(book.newest.groups[0])
     assert [row.status for row in found] == [OK] * WINDOW_MEASUREMENTS + [STOPPED] * (
@@ -127,8 +126,8 @@ def test_a_topic_that_no_member_reads_any_more_does_not_count() -> None:
     book = LagBook("group", WINDOW_MS)
     ends = {topic: {0: PartitionEnd(100, 100)} for topic in ("new", "old")}
     for number in range(LONG):
-        offsets = [("new", 0, 100, number * STEP_MS), ("old", 0, 50, 0)]
-        group = CommittedGroup(G, 1, offsets, lambda topic: topic == "new")
+        old = CommittedTopic("old", [(0, 50, 0)], is_read=False)
+        group = CommittedGroup(G, 1, [CommittedTopic("new", [(0, 100, number * STEP_MS)]), old])
         for _ in book.measure_in_steps([group], ends, number * STEP_MS):
             pass
     (row,) = book.newest.groups

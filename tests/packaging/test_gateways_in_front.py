@@ -21,8 +21,7 @@ from tests.kafka.broker import KafkaBroker
 from tests.packaging.compose import merged
 from tests.packaging.image import stages
 from tests.support.processes import ServerProcess, environment
-from tests.support.waiting import wait_until
-from tests.workers.fronting import SERVING
+from tests.workers.fronting import wait_until_all_serve
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -112,12 +111,7 @@ def test_a_group_reads_through_the_gateway(
     }
     gateway = ServerProcess([*groupkeeper(), "serve"], tmp_path / "log", env=environment(variables))
     try:
-        wait_until(
-            lambda: gateway.exit_status is not None or SERVING in gateway.log_tail(),
-            60,
-            what=lambda: f"the gateway to serve:\n{gateway.log_tail()}",
-        )
-        gateway.assert_running()
+        wait_until_all_serve(gateway)
         reads_and_commits(f"127.0.0.1:{first}", f"orders-{deployment.__name__}", first)
         for process in range(2):
             with urlopen(f"http://127.0.0.1:{first + 4 + process}/ready", timeout=30) as answer:

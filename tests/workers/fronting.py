@@ -9,11 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from bench.ports import BROKERS, free_port_run
+from tests.support.processes import ServerProcess
 from tests.support.raw import RawConnection, standalone_commit
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
 SERVING = '"logger":"supervisor","event":"serving"'
+
+
+def wait_until_all_serve(gateway: ServerProcess) -> None:
+    """Return once all processes of a service in front of a cluster serve; fail with its log if it ends before."""
+    wait_until(
+        lambda: gateway.exit_status is not None or SERVING in gateway.log_tail(),
+        60,
+        what=lambda: f"the gateway to serve:\n{gateway.log_tail()}",
+    )
+    gateway.assert_running()
 
 
 class Fronting(Service):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coordinator.jobs.lag_watch import LagWatch
-from coordinator.lag.lag_book import CommittedGroup, LagBook
+from coordinator.lag.lag_book import CommittedGroup, CommittedTopic, LagBook
 from coordinator.runtime.clock import SystemClock
 from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
 from coordinator.workers.cluster_ends_of_groups import ClusterEndsOfGroups
@@ -18,8 +18,11 @@ WIDE = 2 * PARTITIONS_PER_QUESTION + 1
 
 def committed() -> Iterator[CommittedGroup]:
     """A group that reads a wide topic and some narrow ones."""
-    yield CommittedGroup(GroupId("g"), 0, [("wide", number, 1, 0) for number in range(WIDE)])
-    yield CommittedGroup(GroupId("h"), 0, [(f"narrow-{number}", 0, 1, 0) for number in range(10)])
+    yield CommittedGroup(
+        GroupId("g"), 0, [CommittedTopic("wide", [(number, 1, 0) for number in range(WIDE)])]
+    )
+    narrow = [CommittedTopic(f"narrow-{number}", [(0, 1, 0)]) for number in range(10)]
+    yield CommittedGroup(GroupId("h"), 0, narrow)
 
 
 async def test_no_question_is_long_however_wide_a_topic_is() -> None:
