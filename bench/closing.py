@@ -27,12 +27,12 @@ from bench.ports import HOST, free_port_run
 from bench.servers import REPOSITORY, tied_to_us
 from bench.watched import TimedByLooks
 from bench.wire import DESCRIBE_GROUPS, encode
-from coordinator.app import App
 from coordinator.config import Address, load
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.gateway import Gateway
 from coordinator.host_resources import real_machine
 from coordinator.runtime.garbage import GC_THRESHOLDS
+from coordinator.single_node import open_single_node
 from coordinator.telemetry import logs
 
 LOOPS: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
@@ -54,7 +54,7 @@ async def _serve_node(port: int, data_dir: Path) -> None:
     chosen = [f"listen={HOST}:{port}", f"data.dir={data_dir}", "metrics.listen=", "log.level=warning"]
     settings = load(None, {}, chosen, {})
     logs.configure(settings.log_format, settings.log_level)
-    app = App(settings, asyncio.get_running_loop(), real_machine())
+    app = open_single_node(settings, asyncio.get_running_loop(), real_machine())
     try:
         await app.start()
         await asyncio.get_running_loop().create_future()

@@ -23,9 +23,11 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Address, Settings
 from coordinator.groups.rebalance_timings import RebalanceCause, RebalanceTimings
 from coordinator.host_resources import HostResources
+from coordinator.logs.files.file_log import FileLog
 from coordinator.net.connection import Connection
 from coordinator.net.fair_queue import FairQueue
 from coordinator.runtime.clock import SystemClock
+from coordinator.single_node import open_single_node
 from coordinator.telemetry import logs
 from coordinator.telemetry.recent_rebalances import CHARACTERS_MAX, CHARACTERS_PER_REBALANCE
 from protocol import hot
@@ -302,7 +304,8 @@ async def make_groups(app: App, client: Client, prefix: str, count: int) -> None
         member = await Member.join(client, GroupId(f"{prefix}-{number:04}"))
         (frame,) = member.commit(number)
         await client.round(frame)
-    await app.io.run_blocking(app.log.write_behind)
+    assert isinstance(app.log.groups, FileLog)
+    await app.io.run_blocking(app.log.groups.files.write_behind)
 
 
 async def run(loop: StandingLoop, data_dir: Path) -> None:
@@ -317,7 +320,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
         log_cleaner_enable=False,
     )
     machine = HostResources(RealFileSystem(), SystemClock(), random_bytes=random.Random(0).randbytes)
-    app = App(settings, loop, machine=machine)
+    app = open_single_node(settings, loop, machine)
     await app.start()
     while not app.leadership.has_loaded_all_partitions:  # noqa: ASYNC110 - nor here
         await asyncio.sleep(0)
@@ -328,8 +331,7 @@ async def run(loop: StandingLoop, data_dir: Path) -> None:
     )  # the clock on the wall decides on nothing
     client = Client(app)
     member = await Member.join(client)
-    for thread in (app.io, app.flush_thread):  # nothing else runs from here on
-        await thread.run_blocking(lambda: None)
+    await app.io.run_blocking(lambda: None)  # nothing else runs from here on
     loop.stands_at = loop.time()
     gc.collect()
     gc.disable()

@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple, cast
 import uvloop
 
 from bench.servers import Groupkeeper
-from coordinator.app import App
 from coordinator.config import load
 from coordinator.host_resources import real_machine
+from coordinator.logs.files.upkeep import FileLogUpkeep
 from coordinator.runtime.garbage import GC_THRESHOLDS
+from coordinator.single_node import open_single_node
 from coordinator.telemetry import logs
 
 CLEAN: Final = signal.SIGUSR1
@@ -136,10 +137,11 @@ async def _serve(arguments: Sequence[str]) -> None:
     settings = load(None, {}, arguments, {})
     logs.configure(settings.log_format, settings.log_level)
     loop = asyncio.get_running_loop()
-    app = App(settings, loop, real_machine())
+    app = open_single_node(settings, loop, real_machine())
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(CLEAN, app.cleaner.start_cleaning_if_idle)
+    assert isinstance(app.log.upkeep, FileLogUpkeep)
+    loop.add_signal_handler(CLEAN, app.log.upkeep.cleaner.start_cleaning_if_idle)
     try:
         await app.start()
         await stop.wait()

@@ -16,8 +16,6 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topic import Topic
 from coordinator.components import NodeComponents
 from coordinator.config import Address, Settings
-from coordinator.data_directory import CannotStart
-from coordinator.host_resources import HostResources
 from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
@@ -26,12 +24,15 @@ from coordinator.jobs.lag_watch import LagWatch, convert_declared_ends
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
 from coordinator.lag.lag_book import ROWS_MAX, FoundEnds, LagBook
 from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS
+from coordinator.logs.group_log import LogError, LogWriter, wait_for_ticket_end
+from coordinator.logs.node_log import NodeLog
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
 from coordinator.node import Node, Partitions
-from coordinator.partitions.group_log import LogError, LogWriter, wait_for_ticket_end
+from coordinator.node_runtime import NodeRuntime
+from coordinator.start_error import CannotStart
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
 from coordinator.topology.leaders_file import start_single_node_leadership
@@ -41,7 +42,6 @@ from protocol.apis import ApiVersionRange
 from protocol.errors import ErrorCode
 from protocol.newtypes import LeaderEpoch, Partition
 from storage.errors import StorageError
-from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -52,12 +52,10 @@ if TYPE_CHECKING:
     from coordinator.overview.local_group_details import KnownEnds
     from coordinator.overview.local_groups import LagOf
     from coordinator.overview.local_overview import LocalOverview
-    from coordinator.overview.local_partitions import PartitionLogSize
     from coordinator.overview.status import NodeStatus
 
 log = get_logger("node")
 
-WRITE_BEHIND_INTERVAL_MS: Final = 500
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
 
 
@@ -80,16 +78,9 @@ class ServingAddresses(NamedTuple):
 class App(NodeComponents):
     """One node, which is started and stopped."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        loop: asyncio.AbstractEventLoop,
-        machine: HostResources,
-        log_manager: LogManager | None = None,
-        cluster_id: str = "",
-    ) -> None:
-        """Create the components of a node from its settings and machine. Raises CannotStart."""
-        super().__init__(settings, loop, machine, log_manager, cluster_id)
+    def __init__(self, runtime: NodeRuntime, node_log: NodeLog) -> None:
+        """Create the components of a node, on the log that it is given."""
+        super().__init__(runtime, node_log)
         self.leadership.note_dropped = self.confirm_drops_of_partition
         self._topics: CatalogueStore | None = None
         self._dropped_upto = 0
@@ -100,7 +91,7 @@ class App(NodeComponents):
         self.admin: AdminServer | None = None
         self.committed_groups = partial(iterate_committed_offsets, self.manager)
         """Yields each group that has committed offsets, with these."""
-        self.lag = make_lag_book(settings)
+        self.lag = make_lag_book(self.settings)
         self.lag_watch = LagWatch(self.lag, self.committed_groups, self.clock, self.find_ends_for_lag)
 
     # --- start ---
@@ -119,7 +110,7 @@ class App(NodeComponents):
             Broker(settings.node_id, host, advertised_port), capabilities.offered_versions
         )
         self.server = self._server(node, capabilities)
-        self.group_log.on_failed = self._on_append_failed
+        self.log.groups.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
         await self.listener.start_accepting()
         self.start_periodic_jobs()
@@ -180,7 +171,11 @@ class App(NodeComponents):
         """Return the cluster that clients see: this node, which leads all partitions it has from the start."""
         epochs = self.leadership.epochs
         leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
-        return ClusterTopology(View((broker,), leaders))
+        cluster = ClusterTopology(View((broker,), leaders))
+        self.leadership.on_epoch_assigned = lambda partition, epoch: cluster.replace_leader(
+            partition, Leader(broker.node_id, epoch)
+        )
+        return cluster
 
     def capabilities(self) -> Capabilities:
         """Return all declared apis, and those for gateways if only gateways connect to this node."""
@@ -199,7 +194,7 @@ class App(NodeComponents):
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
-            cluster_id=self.cluster_id,
+            cluster_id=self.log.cluster_id,
             cluster=self.get_cluster_view(broker),
             group_access=self.group_access,
             catalogue=store.catalogue,
@@ -270,13 +265,12 @@ class App(NodeComponents):
         collector = NodeCollector(
             self.stats,
             self.manager,
-            self.log,
+            self.log.upkeep,
             connections=lambda: len(self.server.connections) if self.server else 0,
             failed_partitions=lambda: len(self.leadership.failed_partitions),
             loads=self.loader.progress,
             jobs=self.scheduler.jobs,
             limits=self.limits,
-            space=lambda: self.disk_jobs.space,
             groups_top=self.settings.metrics_groups_top,
         )
         self.admin, url = await start_admin(
@@ -305,32 +299,24 @@ class App(NodeComponents):
         node_id = self.settings.node_id
         groups = LocalGroups(node_id, self.manager, failed, self.find_lags)
         details = LocalGroupDetails(node_id, self.manager, groups, self.find_ends)
-        partitions = LocalPartitions(
-            node_id, self.manager, failed, self.leadership.epochs, self._find_log_size
-        )
+        upkeep = self.log.upkeep
+        log_size = upkeep.find_log_size if upkeep is not None else lambda _partition: None
+        partitions = LocalPartitions(node_id, self.manager, failed, self.leadership.epochs, log_size)
         return LocalOverview(groups, details, partitions, self._status)
-
-    def _find_log_size(self, partition: Partition) -> "PartitionLogSize | None":
-        from coordinator.overview.local_partitions import PartitionLogSize
-
-        try:
-            end_offset = self.log.end_offset(partition)
-        except StorageError:
-            return None
-        return PartitionLogSize(self.log.size_bytes(partition), end_offset)
 
     def _status(self) -> "NodeStatus":
         from coordinator.overview.status import make_node_status
 
         groups = sum(len(shard.groups) for shard in self.manager.owned_partitions.values())
+        upkeep = self.log.upkeep
         return make_node_status(
             self.settings.node_id,
             __version__,
-            self.cluster_id,
+            self.log.cluster_id,
             self.readiness(),
             groups,
-            self.disk_jobs.space,
-            self.log.journal_bytes,
+            None if upkeep is None else upkeep.space,
+            0 if upkeep is None else upkeep.journal_bytes,
             self.stats.last_flush_ms or None,
         )
 
@@ -382,12 +368,12 @@ class App(NodeComponents):
     def start_periodic_jobs(self) -> None:
         """Begin the periodic jobs of the node."""
         settings, every = self.settings, self.scheduler.schedule_periodic_call
-        schedule_until_ended = self.scheduler.schedule_callback_job
         self.scheduler.schedule_periodic_task(
             "expire_offsets", settings.offsets_retention_check_interval_ms, self._expire
         )
-        schedule_until_ended("write_behind", WRITE_BEHIND_INTERVAL_MS, self.disk_jobs.write_behind)
-        schedule_until_ended("checkpoint", settings.journal_checkpoint_interval_ms, self.disk_jobs.checkpoint)
+        if self.log.upkeep is not None:
+            for job in self.log.upkeep.list_jobs():
+                self.scheduler.schedule_callback_job(*job)
         every("close_idle_connections", IDLE_CHECK_INTERVAL_MS, self._close_idle)
         every(
             "close_unread_connections",
@@ -398,10 +384,6 @@ class App(NodeComponents):
         if self.lag.rows_max:
             interval_ms = settings.metrics_lag_interval_ms
             self.scheduler.schedule_periodic_task("measure_lag", interval_ms, self.lag_watch.measure_once)
-        if settings.log_cleaner_enable:
-            every("compact", settings.log_cleaner_backoff_ms, self.cleaner.start_cleaning_if_idle)
-        if settings.log_flush == "interval":
-            schedule_until_ended("sync", settings.log_flush_interval_ms, self.disk_jobs.sync)
 
     # --- periodic jobs ---
 
@@ -457,7 +439,7 @@ class App(NodeComponents):
         await self._until(
             lambda: (
                 not (server.has_unparked_work or self.manager.unloading.is_under_way)
-                and self.committer.is_idle
+                and self.log.groups.is_idle
             ),
             deadline,
         )
@@ -471,10 +453,10 @@ class App(NodeComponents):
             await self.admin.close()
         self.timers.close()
         self.deadlines.close()
-        await self.loop.run_in_executor(None, self.cleaner.close)
+        if self.log.upkeep is not None:
+            await self.log.upkeep.stop_jobs()
         with contextlib.suppress(LogError):
-            await self.group_log.close()
-        self.flush_thread.close()
+            await self.log.groups.close()
         self.io.close()
 
     async def _until(self, condition: Callable[[], bool], deadline: float) -> None:

@@ -9,10 +9,12 @@ import uvloop
 
 from coordinator.app import App, ServingAddresses
 from coordinator.config import Settings
-from coordinator.data_directory import CannotStart
-from coordinator.host_resources import real_machine
+from coordinator.host_resources import HostResources, real_machine
+from coordinator.logs.files.opening import open_file_log
+from coordinator.node_runtime import start_node_runtime
 from coordinator.runtime.garbage import GC_THRESHOLDS
 from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_handlers
+from coordinator.start_error import CannotStart
 from coordinator.telemetry.logs import write_last_line
 
 
@@ -29,10 +31,20 @@ def serve(settings: Settings, announce: Callable[[ServingAddresses], None] = lam
         return 1
 
 
+def open_single_node(settings: Settings, loop: asyncio.AbstractEventLoop, machine: HostResources) -> App:
+    """Return a node on the log in its data directory, which it has for itself. Raises CannotStart."""
+    runtime = start_node_runtime(settings, loop, machine)
+    try:
+        return App(runtime, open_file_log(runtime))
+    except CannotStart:
+        runtime.io.close()
+        raise
+
+
 async def _serve(settings: Settings, announce: Callable[[ServingAddresses], None]) -> int:
-    app = App(settings, asyncio.get_running_loop(), real_machine())
-    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+    app = open_single_node(settings, loop, real_machine())
+    stop = asyncio.Event()
     install_stop_handlers(loop, stop.set)
     try:
         announce(await app.start())

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Lock
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
@@ -47,9 +47,17 @@ from storage.recovery.recovery import RecoveryAssumptions, find_or_generate_topi
 from storage.segment_write_behind import JournalToSegmentsWriter
 from storage.settings import LogSettings
 
-__all__ = ["DiscardedRange", "LogManager", "LogSettings"]
+__all__ = ["DiscardedRange", "LogManager", "LogSettings", "recover_directory"]
 
 T = TypeVar("T")
+
+
+class DirectoryRecovery(NamedTuple):
+    """The ranges that a recovery left out, and the partitions that cannot be used, with the reason."""
+
+    cuts: tuple[DiscardedRange, ...]
+    failed: Mapping[Partition, CorruptLog]
+
 
 _START: Final = Offset(0)
 
@@ -463,3 +471,11 @@ class LogManager:
                 return self.get_or_create_log(partition).locate(offset)
             except OSError as error:
                 raise storage_error(self.data_dir, error, "reading") from error
+
+
+def recover_directory(data_dir: Path, settings: LogSettings, fs: FileSystem) -> DirectoryRecovery:
+    """Recover a directory that no node uses, and leave it as a clean stop does. Raises as `LogManager.open` does."""
+    manager = LogManager.open(data_dir, settings, fs)
+    recovered = DirectoryRecovery(manager.cuts, dict(manager.failed_partitions))
+    manager.close()
+    return recovered

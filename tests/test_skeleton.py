@@ -61,8 +61,16 @@ PLANTED = (
         "What stands above the log port does not know which log it has",
     ),
     (
-        {"coordinator/partitions/append_errors.py": "import coordinator.partitions.file_log"},
+        {"coordinator/partitions/append_errors.py": "import coordinator.logs.files.file_log"},
         "What stands above the log port does not know which log it has",
+    ),
+    (
+        {"coordinator/app.py": "from storage.log_manager import LogManager"},
+        "A node is given its log",
+    ),
+    (
+        {"coordinator/jobs/expiry_task.py": "import coordinator.logs.files.upkeep"},
+        "A node is given its log",
     ),
     (
         {"storage/partition/segment.py": "import storage.journal.pending_segment_batches"},
@@ -95,7 +103,10 @@ PLANTED = (
         {"coordinator/gateway/session.py": "import coordinator.gateway.relay"},
         "What a gateway does with bytes is decided",
     ),
-    ({"coordinator/jobs/disk_jobs.py": "import storage.columns.batch_finder"}, "The node runs without Spark"),
+    (
+        {"coordinator/logs/files/disk_jobs.py": "import storage.columns.batch_finder"},
+        "The node runs without Spark",
+    ),
     ({"coordinator/workers/assignment.py": "import random"}, "Who leads what is decided without I/O"),
 )
 """Lines at the end of files, and how the name of the rule begins that they break."""

@@ -26,6 +26,7 @@ from coordinator.groups.classic.state import GroupState
 from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
+from coordinator.logs.node_log import LogUpkeep
 from coordinator.partitions.loader import LoadProgress
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.periodic_jobs import PeriodicJob
@@ -36,8 +37,6 @@ from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories
-from storage.disk.filesystem import Space
-from storage.log_manager import LogManager
 
 COUNTERS: Final[tuple[tuple[CounterHelp, str], ...]] = (
     (request_metrics.UNSUPPORTED_REQUESTS, "unsupported_requests"),
@@ -82,25 +81,23 @@ class NodeCollector(Collector):
         self,
         stats: Stats,
         manager: GroupMetadataManager,
-        log_manager: LogManager,
+        upkeep: LogUpkeep | None,
         connections: Callable[[], int],
         failed_partitions: Callable[[], int],
         loads: Mapping[Partition, LoadProgress],
         jobs: Mapping[str, PeriodicJob],
         limits: LimitWatch,
-        space: Callable[[], Space | None],
         groups_top: int,
     ) -> None:
         self.stats = stats
         self.manager = manager
-        self.log = log_manager
+        self._upkeep = upkeep
         self.connections = connections
         self.loads = loads
         self.group_counts = GroupCounts()
         self._failed_partitions = failed_partitions
         self._jobs = jobs
         self._limits = limits
-        self._space = space
         self._groups_top = groups_top
 
     async def update_group_counts(self) -> None:
@@ -136,7 +133,10 @@ class NodeCollector(Collector):
         yield from (used, maximum, refusals)
 
     def _disk_metrics(self) -> Iterator[Metric]:
-        space = self._space()
+        if self._upkeep is None:
+            return
+        yield log_metrics.JOURNAL_BYTES.make_family(self._upkeep.journal_bytes)
+        space = self._upkeep.space
         if space is not None:
             yield log_metrics.DISK_FREE.make_family(space.free)
             yield log_metrics.DISK_SIZE.make_family(space.size)
@@ -245,7 +245,6 @@ GAUGES: Final[tuple[tuple[GaugeHelp, Callable[[NodeCollector], float]], ...]] = 
         group_metrics.GROUPS_REBALANCING_OFTEN,
         lambda it: it.manager.frequent_rebalances.count_groups(it.manager.clock.mono_ms()),
     ),
-    (log_metrics.JOURNAL_BYTES, lambda it: it.log.journal_bytes),
     (log_metrics.PARTITIONS_UNWRITABLE, lambda it: it.unwritable_partition_count),
     (
         log_metrics.PARTITIONS_IN_WRONG_PLACE,

@@ -4,6 +4,7 @@
 from typing import NotRequired
 
 from coordinator.admin.ready_response import ReadyResponse
+from coordinator.logs.node_log import LogUpkeep
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from coordinator.partitions.manager import GroupMetadataManager
@@ -12,7 +13,6 @@ from coordinator.runtime.clock import Clock
 from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.telemetry.stats import Stats
 from protocol.placement import find_swapped_directories
-from storage.log_manager import LogManager
 
 
 class NodeReadyResponse(ReadyResponse):
@@ -42,7 +42,7 @@ class Readiness:
         leadership: Leadership,
         loader: Loader,
         scheduler: Scheduler,
-        log: LogManager,
+        upkeep: LogUpkeep | None,
         stats: Stats,
         clock: Clock,
     ) -> None:
@@ -50,13 +50,13 @@ class Readiness:
         self._leadership = leadership
         self._loader = loader
         self._scheduler = scheduler
-        self._log = log
+        self._upkeep = upkeep
         self._stats = stats
         self._clock = clock
 
     def collect_ready_fields(self) -> NodeReadyResponse:
         """Return the fields of /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
-        manager, failed = self._manager, self._log.append_failure
+        manager, upkeep = self._manager, self._upkeep
         wrong = find_swapped_directories(manager.misplaced_placements)
         now_ms = self._clock.mono_ms()
         waiting = manager.waiting_partitions
@@ -66,7 +66,7 @@ class Readiness:
             "ready": self._leadership.is_mostly_ready,
             "complete": self._leadership.has_loaded_all_partitions and not since_ms and not wrong,
             "log_refusing_since": since_ms / 1e3 if since_ms else None,
-            "log_refusing_reason": str(failed) if failed else None,
+            "log_refusing_reason": None if upkeep is None else upkeep.refusal_reason,
             "jobs_failing_since": {job.name: job.failing_since_ms / 1e3 for job in failing},
             "partitions_owned": len(manager.owned_partitions),
             "partitions_loading": sorted(manager.loading_partitions.keys() - waiting),

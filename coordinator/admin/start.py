@@ -12,8 +12,8 @@ from coordinator.admin.metrics_page import MetricsEndpoint
 from coordinator.admin.overview_routes import Overview
 from coordinator.admin.ready_response import ReadyResponse
 from coordinator.config import Address
-from coordinator.data_directory import CannotStart
 from coordinator.runtime.slices import Nanos
+from coordinator.start_error import CannotStart
 
 
 async def start_admin(

@@ -74,12 +74,12 @@ class LogFetch:
         self._ctx.on_abandoned = self._stop
         if wait_ms > 0:
             self._timer = self._node.timers.call_after(wait_ms, self._time_is_up)
-        self._try(write_behind_first=wait_ms <= 0)
+        self._try(with_newest=wait_ms <= 0)
         return PARKED
 
     # --- reading ---
 
-    def _try(self, *, write_behind_first: bool) -> None:
+    def _try(self, *, with_newest: bool) -> None:
         self._answers = {}
         wanted = []
         for index, row in self._rows.items():
@@ -90,7 +90,7 @@ class LogFetch:
                 self._answers[index] = error
         self._asked = [each.partition for each in wanted]
         self._reading = self._node.reads.prepare_fetch(
-            wanted, self._max_bytes, self._was_read, write_behind_first=write_behind_first
+            wanted, self._max_bytes, self._was_read, with_newest=with_newest
         )
         self._reading.go_on()
 
@@ -137,7 +137,7 @@ class LogFetch:
         if self._node.reads.budget.over:
             self._wait()  # until other clients have read their responses
         else:
-            self._try(write_behind_first=True)
+            self._try(with_newest=True)
 
     def _time_is_up(self, _argument: object) -> None:
         self._timer = None
@@ -147,7 +147,7 @@ class LogFetch:
         if self._node.reads.budget.over:
             self._answer()
         else:
-            self._try(write_behind_first=True)
+            self._try(with_newest=True)
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -203,10 +203,10 @@ def _settle_journals(fs: "FileSystem", settings: Settings) -> None:
     """Bring the data that a crash has left in journals to the segments, as a start does. Raises StorageError."""
     from coordinator.catalogue.startup_checks import raise_if_import_unfinished
     from coordinator.config.storage_settings import make_storage_settings
-    from storage.log_manager import LogManager
+    from storage.log_manager import recover_directory
 
     raise_if_import_unfinished(fs, settings.data_dir)
-    LogManager.open(settings.data_dir, make_storage_settings(settings), fs).close()
+    recover_directory(settings.data_dir, make_storage_settings(settings), fs)
 
 
 def _repair_catalogue(machine: "HostResources", settings: Settings, *, accept: bool) -> None:

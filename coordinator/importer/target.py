@@ -36,7 +36,7 @@ from storage.disk.layout import (
 from storage.disk.lock import DirectoryLock
 from storage.disk.properties import load_or_create_meta
 from storage.errors import storage_error
-from storage.log_manager import DiscardedRange, LogManager
+from storage.log_manager import DiscardedRange, recover_directory
 from storage.recovery.recovery import find_or_generate_topic_id
 from storage.settings import LogSettings
 
@@ -176,16 +176,14 @@ def _settle(
     """Recover the copies, as a node does that starts after a crash, and write the catalogue and the identity."""
     fs = machine.fs
     topic_id = find_or_generate_topic_id(fs, staging, OFFSETS_TOPIC)
-    manager = LogManager.open(staging, LogSettings(), fs)
-    failed = {partition: str(damage) for partition, damage in manager.failed_partitions.items()}
-    cuts = manager.cuts
+    recovered = recover_directory(staging, LogSettings(), fs)
+    failed = {partition: str(damage) for partition, damage in recovered.failed.items()}
     offsets_topic = Topic(name=OFFSETS_TOPIC, id=topic_id, partitions=source.num_partitions)
-    manager.close()
     load_or_create_meta(fs, staging, node_id=identity.node_id, cluster_id=identity.cluster_id)
     skipped: list[str] = []
     topics = list(merge_known_topics(source.topics, survey, skipped, machine.new_topic_id))
     CatalogueFile(fs, staging).make(offsets_topic, topics)
-    return ImportResult(len(topics), skipped, cuts, failed)
+    return ImportResult(len(topics), skipped, recovered.cuts, failed)
 
 
 def merge_known_topics(

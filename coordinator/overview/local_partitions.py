@@ -3,8 +3,8 @@
 
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
-from typing import NamedTuple
 
+from coordinator.logs.node_log import PartitionLogSize
 from coordinator.overview.partition_list import (
     PartitionListPage,
     PartitionListQuery,
@@ -14,13 +14,6 @@ from coordinator.overview.partition_list import (
 )
 from coordinator.partitions.manager import GroupMetadataManager
 from protocol.newtypes import LeaderEpoch, Partition
-
-
-class PartitionLogSize(NamedTuple):
-    """The size of a partition's segments, in bytes, and the offset at which its log ends."""
-
-    log_bytes: int
-    end_offset: int
 
 
 class LocalPartitions:

@@ -11,15 +11,11 @@ from typing import Final
 
 from coordinator.runtime.timers import Delays
 from protocol.newtypes import Offset, Partition
-from storage.errors import StorageError
 
 LOOK_MS: Final = 100
 """The interval at which the log end offsets are checked, in milliseconds."""
 WOKEN_AT_ONCE: Final = 50
 """The maximum number of fetches that one turn of the event loop wakes."""
-
-GONE: Final = Offset(-1)
-"""The log end offset of a partition that this node no longer has."""
 
 
 class FetchWaiter:
@@ -35,12 +31,12 @@ class FetchWaiter:
 class FetchWaiters:
     """The waiting fetches by partition; each is woken once."""
 
-    def __init__(self, end_offset: Callable[[Partition], Offset], timers: Delays) -> None:
-        """`end_offset` returns a partition's log end offset, or raises StorageError."""
+    def __init__(self, end_offset: Callable[[Partition], Offset | None], timers: Delays) -> None:
+        """`end_offset` returns a partition's log end offset; None if this node cannot read it."""
         self._end_offset = end_offset
         self._timers = timers
         self._waiting: dict[Partition, dict[FetchWaiter, None]] = {}
-        self._seen: dict[Partition, Offset] = {}  # the ends that all fetches of a partition have seen
+        self._seen: dict[Partition, Offset | None] = {}  # the ends that all fetches of a partition have seen
         self._woken: dict[FetchWaiter, None] = {}  # a set that keeps their order
         self._is_looking = False
 
@@ -72,7 +68,7 @@ class FetchWaiters:
 
     def _look(self, _argument: object) -> None:
         for partition, others in list(self._waiting.items()):
-            end = self._end(partition)
+            end = self._end_offset(partition)
             if end != self._seen.get(partition):
                 self._seen[partition] = end
                 for waiting in [each for each in others if each.ends[partition] != end]:
@@ -82,12 +78,6 @@ class FetchWaiters:
         self._is_looking = bool(self._waiting)
         if self._is_looking:
             self._timers.call_after(LOOK_MS, self._look)
-
-    def _end(self, partition: Partition) -> Offset:
-        try:
-            return self._end_offset(partition)
-        except StorageError:
-            return GONE
 
     def _wake_some(self, _argument: object) -> None:
         for waiting in list(islice(self._woken, WOKEN_AT_ONCE)):

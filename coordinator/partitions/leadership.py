@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
-from coordinator.partitions.group_log import (
+from coordinator.logs.group_log import (
     GroupLog,
     LogDamaged,
     LogError,
@@ -57,6 +57,8 @@ class Leadership:
         self._tasks = Tasks()
         self._loads: dict[Partition, asyncio.Task[None]] = {}
         self.epochs: dict[Partition, LeaderEpoch] = {}
+        """The epoch under which this node leads, or has led, each partition: the order's, or a newer one of the log."""
+        self._ordered_epochs: dict[Partition, LeaderEpoch] = {}
         self.failed_partitions: dict[Partition, str] = {}
         self.damaged: set[Partition] = set()
         """The failed partitions that are not loaded again, because damage stays."""
@@ -65,7 +67,9 @@ class Leadership:
         self.on_loaded: Callable[[Partition, LeaderEpoch, str | None], None] = (
             lambda _partition, _epoch, _failure: None
         )
-        """Called with a partition, its epoch, and None or the reason why it could not be loaded."""
+        """Called with a partition, the epoch of the order, and None or the reason why it could not be loaded."""
+        self.on_epoch_assigned: Callable[[Partition, LeaderEpoch], None] = lambda _partition, _epoch: None
+        """Called with a partition and the epoch that the log has assigned, if that is newer than the one known."""
         self.topics_gone: Callable[[Partition], Awaitable[None]] = _at_once
         """Returns once this node takes no more commits to the deleted topics that a partition is given with."""
         self.note_dropped: Callable[[Partition], Awaitable[None]] = _at_once
@@ -78,9 +82,9 @@ class Leadership:
 
         Its offsets in `deleted_topics`, which no leader has dropped, are deleted before it is served.
         """
-        if leader_epoch <= self.epochs.get(partition, -1):
+        if leader_epoch <= self._ordered_epochs.get(partition, -1):
             return
-        self.epochs[partition] = leader_epoch
+        self._note_order(partition, leader_epoch)
         self._drop(partition)
         self._manager.begin_load(partition)
         self._manager.deleted.note(partition, deleted_topics)
@@ -88,9 +92,9 @@ class Leadership:
 
     def resign(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
         """Lose a partition to another leader, also in the middle of its load."""
-        if leader_epoch < self.epochs.get(partition, -1):
+        if leader_epoch < self._ordered_epochs.get(partition, -1):
             return
-        self.epochs[partition] = leader_epoch
+        self._note_order(partition, leader_epoch)
         self._drop(partition)
         self._manager.deleted.forget_partition(partition)
 
@@ -130,6 +134,10 @@ class Leadership:
         """End the loads of all partitions."""
         await self._tasks.close()
 
+    def _note_order(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
+        self._ordered_epochs[partition] = leader_epoch
+        self.epochs[partition] = max(leader_epoch, self.epochs.get(partition, leader_epoch))
+
     def _drop(self, partition: Partition) -> None:
         self.failed_partitions.pop(partition, None)
         self.damaged.discard(partition)
@@ -148,7 +156,7 @@ class Leadership:
         self._manager.remove_groups_for_partition(partition)
         self.failed_partitions[partition] = repr(error)
         self.damaged.add(partition)
-        self.on_loaded(partition, self.epochs[partition], repr(error))
+        self.on_loaded(partition, self._ordered_epochs[partition], repr(error))
 
     async def _load(self, partition: Partition) -> None:
         while await self._load_once(partition):
@@ -220,7 +228,7 @@ class Leadership:
         self._manager.finish_load(shard, writer)
         self._incidents.end_incident(partition, "a partition can be loaded again", partition=partition)
         self._loads.pop(partition, None)
-        self.on_loaded(partition, self.epochs[partition], None)
+        self.on_loaded(partition, self._ordered_epochs[partition], None)
         if not self._is_start:
             self._report_misplaced(partition)
         self._end_start()
@@ -244,6 +252,9 @@ class Leadership:
         """Claim and load a partition, and return its writer; None if it is no longer wanted. Raises LogError."""
         partition = shard.partition
         claim = await self._log.claim(partition, self.epochs[partition])
+        if claim.leader_epoch > self.epochs[partition]:
+            self.epochs[partition] = claim.leader_epoch
+            self.on_epoch_assigned(partition, claim.leader_epoch)
         if self._is_wanted(shard):
             await self._loader.load(
                 shard, claim, self._manager.prepare_groups_in_steps, lambda: self._is_wanted(shard)
@@ -267,7 +278,7 @@ class Leadership:
         manager.remove_groups_for_partition(partition)
         manager.unreadable_partitions[partition] = shard
         self.failed_partitions[partition] = str(error)
-        self.on_loaded(partition, self.epochs[partition], str(error))
+        self.on_loaded(partition, self._ordered_epochs[partition], str(error))
         self._end_start()
         if not isinstance(error, LogError) or isinstance(error, LogDamaged | LogFenced):
             self.damaged.add(partition)

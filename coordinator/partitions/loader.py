@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.partitions.group_log import Claim
+from coordinator.logs.group_log import Claim
 from coordinator.partitions.shard import Shard
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices

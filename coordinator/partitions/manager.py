@@ -8,9 +8,9 @@ from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
+from coordinator.logs.group_log import LogWriter
 from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
-from coordinator.partitions.group_log import LogWriter
 from coordinator.partitions.ownership_markers import markers_group_id
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import PartitionUnloader

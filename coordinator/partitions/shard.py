@@ -11,7 +11,7 @@ from coordinator.groups.classic.replay import apply_group_metadata, forget_metad
 from coordinator.groups.group import Group
 from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.offsets.committed import CommittedOffsets
-from coordinator.partitions.group_log import LogWriter
+from coordinator.logs.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
 from protocol.newtypes import GroupId, Offset, Partition

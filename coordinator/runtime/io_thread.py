@@ -19,14 +19,18 @@ class BlockingCallQueue(Protocol):
         """Run `call` off the event loop, then `on_done` on the loop with the result or the exception of `call`."""
 
 
-class BlockingCallThread(BlockingCallQueue, Protocol):
+class ClosableCallQueue(BlockingCallQueue, Protocol):
+    """Takes blocking calls until it is closed."""
+
+    def close(self) -> None:
+        """Finish the submitted calls, and accept no more."""
+
+
+class BlockingCallThread(ClosableCallQueue, Protocol):
     """A thread that may wait for the disk, as far as a node needs it."""
 
     async def run_blocking(self, call: Callable[[], T]) -> T:
         """Run `call` off the event loop and return its result. Raises what `call` raised."""
-
-    def close(self) -> None:
-        """Finish the submitted calls, and accept no more."""
 
 
 class IoThread:

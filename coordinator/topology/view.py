@@ -8,7 +8,7 @@ import msgspec
 
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.topic import Topic
-from protocol.newtypes import GroupId, LeaderEpoch
+from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 
 NO_NODE: Final = -1
@@ -57,6 +57,12 @@ class ClusterTopology:
         self._view = view
         self._by_id = {broker.node_id: broker for broker in view.brokers}
         self._topic_leaders = [Leader(node_id, TOPIC_EPOCH) for node_id in self._by_id or (NO_NODE,)]
+
+    def replace_leader(self, partition: Partition, leader: Leader) -> None:
+        """Replace the leader of a partition of `__consumer_offsets`."""
+        leaders = list(self._view.leaders)
+        leaders[partition] = leader
+        self.update(View(self._view.brokers, tuple(leaders)))
 
     @property
     def brokers(self) -> Sequence[Broker]:

@@ -3,10 +3,9 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from typing import Protocol
 
-from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import LogError
+from coordinator.logs.group_log import LogError
 from coordinator.partitions.leadership import RETRY_S, Leadership
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
@@ -19,9 +18,25 @@ from coordinator.workers.messages import (
     PendingOffsetDrops,
     ResignPartition,
 )
-from protocol.newtypes import LeaderEpoch, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
+from storage.disk.checkpoint_file import SegmentPosition
 
 log = get_logger("leadership")
+
+
+class PartitionHandover(Protocol):
+    """A log whose partitions are handed over from node to node on disk."""
+
+    def accept_partition(
+        self, partition: Partition, recovery_point: Offset, position: SegmentPosition | None
+    ) -> None:
+        """Note up to where a partition that no other node works on is on disk; the next claim opens it."""
+
+    async def release(self, partition: Partition) -> SegmentPosition | None:
+        """Close a partition, and return where it ends on disk; None if it has no log or has failed.
+
+        Raises LogError if it cannot be given away yet; `release` can then be called again.
+        """
 
 
 class PartitionOrderHandler:
@@ -35,12 +50,12 @@ class PartitionOrderHandler:
     def __init__(
         self,
         leadership: Leadership,
-        file_log: FileLog,
+        handover: PartitionHandover,
         stats: Stats,
         send: Callable[[FromWorker], None],
     ) -> None:
         self._leadership = leadership
-        self._log = file_log
+        self._handover = handover
         self._stats = stats
         self._send = send
         self._leads: dict[Partition, LeadPartition] = {}
@@ -48,7 +63,6 @@ class PartitionOrderHandler:
         self._releases = Tasks()
         self._topics_version = -1
         self._has_more = asyncio.Event()
-        file_log.prepare = self._open
         leadership.on_loaded = self._loaded
         leadership.topics_gone = self._topics_gone
 
@@ -60,6 +74,7 @@ class PartitionOrderHandler:
         """Open a partition, load it and serve it."""
         self._stats.partitions_gained += 1
         self._leads[lead.partition] = lead
+        self._handover.accept_partition(lead.partition, lead.recovery_point, lead.position)
         deleted = frozenset(self._deleted.pop(lead.partition, ()))
         self._leadership.become_leader(lead.partition, lead.leader_epoch, deleted)
 
@@ -74,12 +89,6 @@ class PartitionOrderHandler:
             self._has_more.clear()
             await self._has_more.wait()
 
-    async def _open(self, partition: Partition) -> None:
-        lead = self._leads[partition]
-        await self._log.run_in_io_thread(
-            partial(self._log.files.adopt, partition, lead.recovery_point, lead.position)
-        )
-
     def _loaded(self, partition: Partition, leader_epoch: LeaderEpoch, failure: str | None) -> None:
         self._send(PartitionLoadResult(partition, leader_epoch, failure))
 
@@ -92,14 +101,12 @@ class PartitionOrderHandler:
     async def _release(self, resign: ResignPartition) -> None:
         while True:
             try:
-                position = await self._log.release(resign.partition)
+                position = await self._handover.release(resign.partition)
                 break
             except LogError as error:
                 log.error("cannot release partition", partition=resign.partition, reason=str(error))
             except Exception:
                 log.exception("cannot release partition", partition=resign.partition)
-            if self._log.files.append_failure is not None:
-                self._log.start_repair()
             await asyncio.sleep(RETRY_S)
         self._send(PartitionReleased(resign.partition, resign.leader_epoch, position))
 

@@ -16,17 +16,18 @@ from coordinator.catalogue.file import FILE_NAME as CATALOGUE_FILE
 from coordinator.catalogue.limits import TopicLimits
 from coordinator.catalogue.names import NAME_LENGTH_MAX
 from coordinator.config import Settings
-from coordinator.config.storage_settings import make_storage_settings
-from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
 from coordinator.jobs.lag_from_declared_ends import Ends
 from coordinator.lag.lag_book import FoundEnds
+from coordinator.logs.files.opening import make_node_log, open_shared_file_log
+from coordinator.logs.group_log import wait_for_durability_result, wait_for_ticket_end
 from coordinator.node import EndsByTopic, Node, Partitions
+from coordinator.node_runtime import start_node_runtime
 from coordinator.partitions.group_access import GroupEntry
-from coordinator.partitions.group_log import wait_for_durability_result, wait_for_ticket_end
 from coordinator.runtime.slices import Slices
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.runtime.tasks import Tasks
+from coordinator.start_error import CannotStart
 from coordinator.tickets import DurabilityTicket, ReplyDependencies
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.topology.view import Broker, ClusterTopology
@@ -41,8 +42,6 @@ from coordinator.workers.partition_order_handler import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import UNKNOWN, CatalogueReplica
 from protocol.apis import ApiVersionRange
 from protocol.newtypes import GroupId, Partition
-from storage.errors import StorageError
-from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from coordinator.admin.overview_routes import Overview
@@ -86,17 +85,9 @@ class WorkerApp(App):
         send: Callable[[messages.FromWorker], None],
     ) -> None:
         settings = welcome.settings
-        try:
-            log_manager = LogManager.open_in_shared_directory(
-                settings.data_dir,
-                make_storage_settings(settings),
-                welcome.topic_id,
-                settings.node_id,
-                machine.fs,
-            )
-        except StorageError as error:
-            raise CannotStart(str(error)) from error
-        super().__init__(settings, loop, machine, log_manager, welcome.cluster_id)
+        runtime = start_node_runtime(settings, loop, machine)
+        file_log = open_shared_file_log(runtime, welcome.topic_id)
+        super().__init__(runtime, make_node_log(file_log, runtime, welcome.cluster_id))
         self.stats.worker_restarts = welcome.restarts
         self.cluster = ClusterTopology(welcome.view)
         self.upstream = UpstreamState()
@@ -116,7 +107,7 @@ class WorkerApp(App):
             self.group_access.adoptions.on_given_back = lambda group_id: send(
                 messages.GroupGivenBackToCluster(group_id)
             )
-        self.share = PartitionOrderHandler(self.leadership, self.group_log, self.stats, send)
+        self.share = PartitionOrderHandler(self.leadership, file_log, self.stats, send)
         self.catalogue_store.on_version = self.share.note_topics_version
         self.deletion_acks = OffsetsDroppedReporter(send)
         self._dropped_version = UNKNOWN

@@ -37,6 +37,7 @@ from tests.partitions.disk import SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import PARTITIONS, Running, commit_error, eventually, node
 from tests.support.apis import APIS
 from tests.support.calls import calls_of
+from tests.support.file_logs import get_files, get_upkeep
 
 DOC = Path(__file__).parent.parent.parent / "docs" / "metrics.md"
 GATEWAYS = heading("In front of a Kafka cluster")
@@ -111,7 +112,7 @@ async def test_a_node_that_loads_is_alive_and_not_ready(tmp_path: Path) -> None:
             "partitions_failed": {},
             "partitions_in_wrong_place": {},
         }
-        size = running.app.log.get_or_create_log(Partition(last)).size_bytes
+        size = get_files(running.app).get_or_create_log(Partition(last)).size_bytes
         assert await metric(running, "loading_size_bytes") == size > 0
         assert await metric(running, "loading_bytes") == 0, "its first read is held back"
         assert await metric(running, "partitions", state="loading") == 1
@@ -170,7 +171,7 @@ async def test_no_lag_is_measured_where_no_group_may_be_named(running: Running) 
 
 async def test_the_room_on_the_disk_is_looked_at_again(running: Running) -> None:
     running.disk.room = Space(free=3, size=7)
-    jobs = running.app.disk_jobs
+    jobs = get_upkeep(running.app)
     await eventually(lambda: jobs.space == running.disk.room, "the disk to be looked at")
     assert await metric(running, "disk_free_bytes") == 3
     assert await metric(running, "disk_size_bytes") == 7
@@ -452,8 +453,8 @@ async def test_loads_and_records_of_unknown_kinds(tmp_path: Path) -> None:
         client = await running.client()
         for group in ("a", "b", "c"):
             await client.commit(group, 0, 1)
-        await eventually(lambda: running.app.committer.is_idle, "the flushes")
-        log = running.app.log
+        await eventually(lambda: running.app.log.groups.is_idle, "the flushes")
+        log = get_files(running.app)
         unknown: list[Record] = [UnknownRecord(key_version=17, key=b"\x00\x11x", value=b"y")]
         builder = BatchBuilder()
         builder.append_in_one_batch(unknown)

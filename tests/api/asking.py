@@ -20,6 +20,7 @@ from coordinator.catalogue.topic_configs import END_GROUP
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import GroupCoordinatorConfig, GroupEnvironment
+from coordinator.logs.files.fetcher import FileLogFetcher
 from coordinator.net.response_budget import ResponseBudget
 from coordinator.node import CommittedOffsetSource
 from coordinator.partitions.client_log_reads import LogReads
@@ -172,7 +173,7 @@ class FakeNode:
 
     @cached_property
     def reads(self) -> LogReads:
-        return LogReads(self.log, self.thread, self.timers, self.budget)
+        return LogReads(FileLogFetcher(self.log, self.thread), self.timers, self.budget)
 
     def have(self, **partitions: int) -> Mapping[str, Topic]:
         """Create topics and return them by name."""

@@ -367,7 +367,7 @@ def test_a_slice_reads_no_more_than_was_kept_for_it_in_the_budget(node: FakeNode
         FetchQuery(partition=Partition(partition), offset=Offset(0), max_bytes=MUCH) for partition in (0, 1)
     ]
     done: list[bool] = []
-    reading = node.reads.prepare_fetch(wanted, 1 << 30, lambda: done.append(True), write_behind_first=True)
+    reading = node.reads.prepare_fetch(wanted, 1 << 30, lambda: done.append(True), with_newest=True)
     reading.go_on()
     kept_bytes = node.budget.total_bytes
     node.thread.run_all()

@@ -34,6 +34,9 @@ class ManualThread:
         while self.waiting:
             self.run_one()
 
+    def close(self) -> None:
+        """There is nothing to end."""
+
 
 class UnsyncedFile(RealFile):
     """A file that never waits for the disk."""

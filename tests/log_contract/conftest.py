@@ -12,6 +12,7 @@ from tests.log_contract.subject import Subject
 
 SUBJECTS: dict[str, Callable[[Path], Subject]] = {
     "memory": lambda _path: MemorySubject(),
+    "memory that assigns epochs": lambda _path: MemorySubject(assigns_epochs=True),
     "files": FileSubject,
     "shared files": ShareSubject,
 }

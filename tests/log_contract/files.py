@@ -4,13 +4,13 @@
 import asyncio
 from pathlib import Path
 
-from coordinator.partitions.committer import Committer, FlushMode
-from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import GroupLog
+from coordinator.logs.files.committer import Committer, FlushMode
+from coordinator.logs.files.file_log import ClaimedFilePartition, FileLog
+from coordinator.logs.group_log import GroupLog
 from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.io_thread import IoThread
 from coordinator.telemetry.stats import Stats
-from protocol.newtypes import Offset, Partition
+from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.disk.checkpoint_file import SegmentPosition
 from storage.disk.filesystem import RealFileSystem
 from storage.disk.layout import partition_dir
@@ -133,6 +133,11 @@ class ShareLog(FileLog):
 
     shared: SharedDirectoryFiles
 
+    async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> ClaimedFilePartition:
+        """Claim a partition where it ends on disk, as a worker does by its supervisor's order."""
+        self.accept_partition(partition, *self.shared.get_partition_recovery_point(partition))
+        return await super().claim(partition, leader_epoch)
+
     async def adopt(self, partition: Partition) -> None:
         """Open a partition for this node."""
         await self.run_in_io_thread(
@@ -165,7 +170,6 @@ class ShareSubject(FileSubject):
         )
         assert isinstance(file_log, ShareLog)
         file_log.shared = self._directory
-        file_log.prepare = file_log.adopt
         return file_log
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The log in memory under test."""
 
-from coordinator.partitions.group_log import GroupLog, LogUnavailable
+from coordinator.logs.group_log import GroupLog, LogTimedOut, LogUnavailable
 from protocol.newtypes import Partition
 from tests.log_contract.subject import BATCH_BYTES_MAX, Subject
 from tests.partitions.running import eventually
@@ -13,8 +13,9 @@ class MemorySubject(Subject):
 
     fails_apart = True
 
-    def __init__(self) -> None:
-        self._topic = MemoryTopic()
+    def __init__(self, *, assigns_epochs: bool = False) -> None:
+        self.assigns_epochs = assigns_epochs
+        self._topic = MemoryTopic(assigns_epochs=assigns_epochs)
         self._nodes: list[MemoryLog] = []
         super().__init__()
 
@@ -46,6 +47,11 @@ class MemorySubject(Subject):
     def fail_next(self, partition: Partition, *, kept: bool) -> None:
         """Refuse one append."""
         self._node.fail(partition, LogUnavailable("refused", {"partition": partition}), kept=kept)
+
+    def time_out_next(self, partition: Partition, *, kept: bool) -> bool:
+        """Confirm one append too late."""
+        self._node.fail(partition, LogTimedOut("not confirmed", {"partition": partition}), kept=kept)
+        return True
 
     def break_down(self, partition: Partition) -> None:
         """Refuse everything."""

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 
-from coordinator.partitions.group_log import Claim, GroupLog, LogError, LogWriter
+from coordinator.logs.group_log import Claim, GroupLog, LogError, LogWriter
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.errors import CorruptBatch, CorruptRecord
 from storage.format.batch import Batch, iter_batches
@@ -21,6 +21,9 @@ class Subject(ABC):
 
     fails_apart: bool
     """Whether a failed append takes none of other partitions with it."""
+
+    assigns_epochs = False
+    """Whether each claim gets an epoch of the log's own."""
 
     def __init__(self) -> None:
         self.failed: list[tuple[list[LogWriter], LogError]] = []
@@ -60,6 +63,10 @@ class Subject(ABC):
     @abstractmethod
     def fail_next(self, partition: Partition, *, kept: bool) -> None:
         """Let the next append to a partition fail; with `kept` it was written all the same, where that is possible."""
+
+    def time_out_next(self, partition: Partition, *, kept: bool) -> bool:
+        """Let the next append to a partition time out, and return True; False if no append of this log ever does."""
+        return False
 
     @abstractmethod
     def break_down(self, partition: Partition) -> None:

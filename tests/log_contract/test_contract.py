@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every implementation of the log port keeps to (coordinator/partitions/group_log.py)."""
+"""What every implementation of the log port keeps to (coordinator/logs/group_log.py)."""
 
 import asyncio
 import random
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.partitions.group_log import (
+from coordinator.logs.group_log import (
     GroupLog,
     LogDamaged,
     LogError,
@@ -259,6 +259,22 @@ async def test_after_a_failure_exactly_what_was_acknowledged_is_there_or_what_fa
     assert await read_values(subject.log, Partition(0)) == [*found, 4]
 
 
+@pytest.mark.parametrize("kept", [False, True])
+async def test_only_a_claim_shows_if_an_append_that_timed_out_is_there(subject: Subject, kept: bool) -> None:
+    writer = await lead(subject.log, Partition(0))
+    await append(writer, 1)
+    if not subject.time_out_next(Partition(0), kept=kept):
+        return
+    assert (await append(writer, 2)).error is ErrorCode.REQUEST_TIMED_OUT
+    assert (await append(writer, 3)).error is not None, "it was decided on what may be lost"
+    ((writers, error),) = subject.failed
+    assert writers == [writer]
+    assert error.code is ErrorCode.REQUEST_TIMED_OUT
+    again = await lead(subject.log, Partition(0))
+    assert (await append(again, 4)).is_durable
+    assert await read_values(subject.log, Partition(0), again.leader_epoch) == [1, *([2] if kept else []), 4]
+
+
 async def test_the_writers_of_a_failure_are_named_once_their_tickets_have_failed(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0))
     idle = await lead(subject.log, Partition(1))
@@ -384,8 +400,14 @@ async def test_what_is_written_carries_the_epoch_of_its_leader(subject: Subject)
     assert [batch.leader_epoch for batch in batches] == epochs
 
 
-async def test_an_older_epoch_is_refused(subject: Subject) -> None:
+async def test_a_claim_of_an_older_epoch_is_refused_or_gets_a_newer_one(subject: Subject) -> None:
     writer = await lead(subject.log, Partition(0), 7)
+    if subject.assigns_epochs:
+        claim = await subject.log.claim(Partition(0), LeaderEpoch(6))
+        assert claim.leader_epoch > writer.leader_epoch
+        assert (await append(writer, 1)).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (await append(claim.open_writer(), 2)).is_durable
+        return
     with pytest.raises(LogFenced):
         await subject.log.claim(Partition(0), LeaderEpoch(6))
     assert (await append(writer, 1)).is_durable, "a claim that was refused has changed something"

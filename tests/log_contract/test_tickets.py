@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from coordinator.partitions.group_log import LogError, LogFenced, wait_for_ticket_end
+from coordinator.logs.group_log import LogError, LogFenced, wait_for_ticket_end
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets, find_later_ticket
 from protocol.errors import ErrorCode
 from protocol.newtypes import Partition

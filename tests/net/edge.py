@@ -17,6 +17,9 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.groups.config import GroupCoordinatorConfig, GroupEnvironment
+from coordinator.logs.files.committer import Committer, FileLogWriter, FlushMode
+from coordinator.logs.files.fetcher import FileLogFetcher
+from coordinator.logs.group_log import LogError
 from coordinator.net.connection import Connection
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.fair_queue import FairQueue
@@ -24,9 +27,7 @@ from coordinator.net.response_budget import ResponseBudget
 from coordinator.net.server import Server
 from coordinator.node import Node
 from coordinator.partitions.client_log_reads import LogReads
-from coordinator.partitions.committer import Committer, FileLogWriter, FlushMode
 from coordinator.partitions.group_access import GroupAccess
-from coordinator.partitions.group_log import LogError
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
@@ -248,7 +249,7 @@ class Edge:
             stats=self.stats,
             new_producer_id=count(4_000).__next__,
             offers=capabilities.offered_versions,
-            reads=LogReads(memory_log(), AtOnce(), self.timers, self.budget),
+            reads=LogReads(FileLogFetcher(memory_log(), AtOnce()), self.timers, self.budget),
         )
         self._create_topics()
         self.server = Server(

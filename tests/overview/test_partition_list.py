@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.logs.node_log import PartitionLogSize
 from coordinator.overview.group_list import UnservedPart
-from coordinator.overview.local_partitions import LocalPartitions, PartitionLogSize
+from coordinator.overview.local_partitions import LocalPartitions
 from coordinator.overview.paging import LIMIT_MAX
 from coordinator.overview.partition_list import (
     FIRST,

@@ -11,7 +11,11 @@ from coordinator.app import App
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.host_resources import HostResources
+from coordinator.logs.files.file_log import FileLog
+from coordinator.logs.files.opening import open_file_log
+from coordinator.logs.node_log import NodeLog
 from coordinator.net.server import OpenConnection
+from coordinator.node_runtime import NodeRuntime, start_node_runtime
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
 from protocol.apis import ApiKey
@@ -195,6 +199,7 @@ async def node(
     unreadable_partition: int | None = None,
     clock: Clock | None = None,
     compact: Runner | None = None,
+    open_log: Callable[[NodeRuntime], NodeLog] = open_file_log,
     **settings: Any,
 ) -> AsyncIterator[Running]:
     """Run a node on `data_dir`; it is stopped at the end, in good order as far as its disk allows.
@@ -216,8 +221,11 @@ async def node(
         **settings,
     }
     machine = HostResources(disk, clock or SystemClock(), compact=compact)
-    app = App(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
-    app.leadership.retry_s = app.group_log.retry_s = 0.01
+    runtime = start_node_runtime(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
+    app = App(runtime, open_log(runtime))
+    app.leadership.retry_s = 0.01
+    if isinstance(app.log.groups, FileLog):
+        app.log.groups.retry_s = 0.01
     if held_partition is not None:
         disk.hold_back(READS, f"__consumer_offsets-{held_partition}/")
     async with AsyncExitStack() as stack:

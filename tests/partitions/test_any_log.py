@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter
+from coordinator.logs.group_log import LogError, LogTimedOut, LogUnavailable, LogWriter
 from coordinator.partitions.leadership import Leadership
 from coordinator.partitions.loader import Loader
 from protocol import hot
@@ -130,6 +130,17 @@ async def test_a_partition_comes_back_with_what_was_acknowledged_and_perhaps_wit
     await led.loaded()
     assert [await led.fetch(client, partition) for partition in PARTITIONS] == [{0: 1}, {0: 1}, {0: 2}]
     assert await led.commit(client, 1, 3) is NONE
+
+
+async def test_an_append_that_timed_out_sends_its_client_back_to_the_coordinator(led: Led) -> None:
+    client = led.edge.connect()
+    assert await led.commit(client, 0, 1) is NONE
+    for kept in (False, True):
+        led.log.fail(P0, LogTimedOut("not confirmed", {"partition": P0}), kept=kept)
+        assert await led.commit(client, 0, 2) is ErrorCode.COORDINATOR_NOT_AVAILABLE, "as from a broker"
+        await led.loaded()
+        assert await led.fetch(client, 0) == {0: 2 if kept else 1}
+    assert await led.commit(client, 0, 3) is NONE
 
 
 async def test_replies_leave_in_order_whichever_partition_is_durable_first(led: Led) -> None:

@@ -15,6 +15,7 @@ from storage.errors import CorruptLog, LogNotWritable, RecordTooLarge, StorageEr
 from tests.net import requests
 from tests.partitions.running import Client, Running, eventually, node
 from tests.partitions.running import commit_error as error_of
+from tests.support.file_logs import get_files
 from tests.support.groups import classic
 
 E = ErrorCode
@@ -64,7 +65,7 @@ TOO_LONG = "x" * 3_000
 
 
 def in_log(running: Running) -> list[int]:
-    return [running.app.log.end_offset(Partition(partition)) for partition in range(4)]
+    return [get_files(running.app).end_offset(Partition(partition)) for partition in range(4)]
 
 
 async def test_a_commit_that_fits_in_no_batch_is_refused_whole(tmp_path: Path) -> None:
@@ -150,5 +151,5 @@ async def test_a_subscription_that_fits_in_no_batch_is_refused_at_the_sync(tmp_p
         assert joined.error_code == E.NONE
         refused = await sync_with(client, joined.member_id, 1, b"part")
         assert refused.error_code == E.UNKNOWN_SERVER_ERROR
-        await eventually(lambda: running.app.committer.is_idle, "the log to be idle")
+        await eventually(lambda: running.app.log.groups.is_idle, "the log to be idle")
         assert in_log(running) == [0] * 4

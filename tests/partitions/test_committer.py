@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from coordinator.partitions.committer import Committer, FileLogWriter, FlushMode
-from coordinator.partitions.group_log import LogError
+from coordinator.logs.files.committer import Committer, FileLogWriter, FlushMode
+from coordinator.logs.group_log import LogError
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
 from protocol.errors import ErrorCode

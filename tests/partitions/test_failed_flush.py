@@ -28,6 +28,7 @@ from tests.partitions.running import (
     group_in,
     node,
 )
+from tests.support.file_logs import get_files
 from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
@@ -397,7 +398,7 @@ async def test_segments_that_cannot_be_written_lose_nothing(tmp_path: Path, code
         await commit_until_taken(client, "g", 0, 2)
         await eventually(lambda: running.disk.failures >= 2, "the segments to fail again")
         await commit_until_taken(client, "g", 0, 3)
-        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
+        await eventually(lambda: not get_files(running.app).journal_bytes, "a checkpoint")
         assert await fetch_until_told(client, "g") == {0: 3}
     async with node(tmp_path / "data", offsets_topic_num_partitions=1) as running:
         assert await (await running.client()).fetch("g") == {0: 3}

@@ -16,6 +16,7 @@ from tests.net import requests
 from tests.partitions.disk import READS, SEGMENTS, SYNCS, WRITES
 from tests.partitions.running import eventually, node
 from tests.partitions.test_failed_flush import commit_until_taken, fetch_until_told
+from tests.support.file_logs import get_file_log, get_files, get_upkeep
 from tests.support.groups import classic
 
 NONE = ErrorCode.NONE
@@ -32,8 +33,8 @@ async def test_a_failed_checkpoint_is_repaired_before_anybody_commits(tmp_path: 
         running.disk.fail(frozenset({"fsync"}), where=".log", times=1)
         await client.commit("g", 0, 1, member_id=member_id, generation=generation)
         await eventually(lambda: running.disk.failures, "the checkpoint to fail")
-        await eventually(lambda: running.app.log.append_failure is None, "the repair")
-        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint that succeeds")
+        await eventually(lambda: get_files(running.app).append_failure is None, "the repair")
+        await eventually(lambda: not get_files(running.app).journal_bytes, "a checkpoint that succeeds")
         assert running.app.stats.flush_failures == 0, "nobody asked for anything"
         # All of it was on disk: the group did not even leave memory.
         assert classic(running.app.manager, "g").state is GroupState.STABLE  # type: ignore[union-attr]
@@ -49,7 +50,7 @@ async def test_a_failed_sync_by_the_clock_is_repaired_before_anybody_commits(tmp
         running.disk.fail(SYNCS, times=1)
         assert await client.commit("g", 0, 1) is NONE
         await eventually(lambda: running.disk.failures, "a sync to fail")
-        await eventually(lambda: running.app.log.append_failure is None, "the repair")
+        await eventually(lambda: get_files(running.app).append_failure is None, "the repair")
         assert running.app.stats.flush_failures == 0
         assert await client.commit("g", 1, 5) is NONE
         assert await client.fetch("g") == {0: 1, 1: 5}
@@ -62,18 +63,20 @@ async def test_memory_follows_the_log_where_a_failed_sync_lost_pages(tmp_path: P
         group, other = running.group_in(1), running.group_in(2)
         assert await client.commit(group, 0, 1) is NONE
         assert await client.commit(other, 0, 7) is NONE
-        await running.app.io.run_blocking(running.app.log.sync)
-        synced_bytes = running.app.log.journal_bytes
+        await running.app.io.run_blocking(get_files(running.app).sync)
+        synced_bytes = get_files(running.app).journal_bytes
         assert await client.commit(group, 0, 2) is NONE
         (journal,) = (tmp_path / "data" / "journal").glob("*.journal")
         with journal.open("r+b") as file:  # pages that are lost read as what was on disk before: zeros
             file.seek(HEADER_BLOCK_BYTES + synced_bytes)
-            file.write(bytes(running.app.log.journal_bytes - synced_bytes))
+            file.write(bytes(get_files(running.app).journal_bytes - synced_bytes))
         running.disk.fail(SYNCS, times=1)
-        running.app.disk_jobs.sync(lambda _failed: None)
+        get_upkeep(running.app).disk_jobs.sync(lambda _failed: None)
         await eventually(lambda: running.disk.failures, "the sync to fail")
         await eventually(
-            lambda: running.app.group_log.repairs == 1 and running.app.leadership.has_loaded_all_partitions,
+            lambda: (
+                get_file_log(running.app).repairs == 1 and running.app.leadership.has_loaded_all_partitions
+            ),
             "the repair",
         )
         assert await client.fetch(group) == {0: 1}
@@ -93,8 +96,8 @@ async def test_a_roll_that_fails_loses_nothing(tmp_path: Path, code: int) -> Non
         for offset in range(1, 6):
             await commit_until_taken(client, "g", 0, offset)
         await eventually(lambda: running.disk.failures == 2, "two rolls to fail")
-        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
-        assert len(running.app.log.get_or_create_log(Partition(0)).segments) > 1
+        await eventually(lambda: not get_files(running.app).journal_bytes, "a checkpoint")
+        assert len(get_files(running.app).get_or_create_log(Partition(0)).segments) > 1
         assert await fetch_until_told(client, "g") == {0: 5}
     async with node(tmp_path / "data", **settings) as running:
         assert await (await running.client()).fetch("g") == {0: 5}
@@ -112,7 +115,7 @@ async def test_a_new_journal_that_cannot_be_made_loses_nothing(tmp_path: Path, c
                 break
         await eventually(lambda: running.disk.failures == 2, "two journals to fail")
         await commit_until_taken(client, "g", 0, 500)
-        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
+        await eventually(lambda: not get_files(running.app).journal_bytes, "a checkpoint")
     async with node(tmp_path / "data") as running:
         assert await (await running.client()).fetch("g") == {0: 500}
 
@@ -126,7 +129,7 @@ async def test_notes_that_cannot_be_written_lose_nothing(tmp_path: Path, code: i
         await commit_until_taken(client, "g", 0, 1)
         await eventually(lambda: running.disk.failures == 2, "two notes to fail")
         await commit_until_taken(client, "g", 0, 2)
-        await eventually(lambda: not running.app.log.journal_bytes, "a checkpoint")
+        await eventually(lambda: not get_files(running.app).journal_bytes, "a checkpoint")
     async with node(tmp_path / "data") as running:
         assert await (await running.client()).fetch("g") == {0: 2}
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from coordinator.logs.node_log import FETCH_BYTES_MAX
 from coordinator.net.long_requests import LONG_AT_ONCE
-from coordinator.partitions.client_log_reads import SLICE_BYTES_MAX
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from storage.format.batch import iter_batches
@@ -131,7 +131,7 @@ async def test_what_was_read_is_answered_though_it_uses_up_the_budget_itself(run
         for each in readers:
             each.send(fetch((P, 0)))
         await eventually(
-            lambda: budget.total_bytes == len(readers) * SLICE_BYTES_MAX, "all of them to be reading"
+            lambda: budget.total_bytes == len(readers) * FETCH_BYTES_MAX, "all of them to be reading"
         )
         budget.bytes_max = 100_000  # less than one answer
     async with asyncio.timeout(GIVE_UP_S):

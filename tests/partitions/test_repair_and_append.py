@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from coordinator.partitions.committer import Committer, FlushMode
-from coordinator.partitions.file_log import FileLog
-from coordinator.partitions.group_log import LogError, LogUnavailable, LogWriter, wait_for_ticket_end
+from coordinator.logs.files.committer import Committer, FlushMode
+from coordinator.logs.files.file_log import FileLog
+from coordinator.logs.group_log import LogError, LogUnavailable, LogWriter, wait_for_ticket_end
 from coordinator.telemetry.stats import Stats
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition

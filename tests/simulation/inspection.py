@@ -11,7 +11,7 @@ from coordinator.app import App
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
-from coordinator.jobs.cleaner_task import cleaner_settings
+from coordinator.logs.files.cleaner_task import cleaner_settings
 from coordinator.partitions.ownership_markers import OURS
 from coordinator.partitions.shard import GroupEntry, Shard
 from protocol.newtypes import GroupId, Partition
@@ -27,6 +27,7 @@ from tests.simulation.ledger import RETENTION_MS, PartitionBook
 from tests.simulation.node import SimulatedNode, small
 from tests.simulation.serdes import GroupValue, OffsetValue
 from tests.simulation.settings import EXPIRY_INTERVAL_MS, REBALANCE_MS, ROOT, SESSION_MS
+from tests.support.file_logs import get_files
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -110,7 +111,7 @@ class Inspector:
         if not app.stats.log_refusing_since_ms:
             self._refusing.pop(name, None)
         elif now - max(self._refusing.setdefault(name, now), calm_since) > LOAD_S_MAX:
-            raise Broken("a log is repaired", f"{name} refuses appends: {app.log.append_failure}")
+            raise Broken("a log is repaired", f"{name} refuses appends: {get_files(app).append_failure}")
 
     def _check_silent(self, app: App, node: SimulatedNode, now: float) -> None:
         """Members whose process ended long ago are in no group any more."""
@@ -145,7 +146,7 @@ class Inspector:
         """A start finds in a copy of the disk what was accepted, and compaction leaves it there."""
         world = self._world
         if any(
-            not node.app.committer.is_idle or node.app.log.append_failure
+            not node.app.log.groups.is_idle or get_files(node.app).append_failure
             for node in world.nodes
             if node.app is not None
         ):
@@ -172,19 +173,20 @@ class Inspector:
         if (
             app is None
             or node.body is None
-            or not app.committer.is_idle
-            or app.log.append_failure is not None
+            or not app.log.groups.is_idle
+            or get_files(app).append_failure is not None
         ):
             return
+        files = get_files(app)
         for partition, shard in app.manager.owned_partitions.items():
-            if partition in app.log.failed_partitions:
+            if partition in files.failed_partitions:
                 continue
-            book = self._world.ledger.found(partition, app.log.end_offset(partition))
+            book = self._world.ledger.found(partition, files.end_offset(partition))
             _same("the log = live state", partition, book, shard)
             if again:
                 with node.body.disk.spared():
                     try:
-                        replayed = replay(app.log, partition)
+                        replayed = replay(files, partition)
                     except StorageError:
                         continue  # it had failed, unnoticed
                 self._world.history.counts["replays"] += 1

@@ -54,21 +54,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a failed flush counts as done",
-        "coordinator.partitions.committer",
+        "coordinator.logs.files.committer",
         "if isinstance(result, BaseException):\n"
         "            self._fail(writers, tickets, translate_to_log_error(result))\n            return",
         "",
     ),
     Mutant(
         "a reload does not wait for what was appended",
-        "coordinator.partitions.file_log",
+        "coordinator.logs.files.file_log",
         "await wait_for_ticket_end(writer.newest)",
         "await asyncio.sleep(0)",
         seed=6,
     ),
     Mutant(
         "a partition serves before it is loaded",
-        "coordinator.partitions.file_log",
+        "coordinator.logs.files.file_log",
         "while offset < self.end_offset:",
         "while offset < self.end_offset // 2:",
     ),
@@ -325,7 +325,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a repair is tried only once",
-        "coordinator.partitions.file_log",
+        "coordinator.logs.files.file_log",
         "            await asyncio.sleep(self.retry_s)\n        self.repairs += 1",
         "            return\n        self.repairs += 1",
         seed=2,

@@ -15,8 +15,10 @@ from coordinator.catalogue.catalogue_writer import CatalogueWriter
 from coordinator.catalogue.topics import Draft
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
-from coordinator.data_directory import CannotStart
 from coordinator.host_resources import HostResources
+from coordinator.logs.files.opening import make_file_log, make_node_log
+from coordinator.node_runtime import start_node_runtime
+from coordinator.start_error import CannotStart
 from protocol.newtypes import LeaderEpoch, Partition
 from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult, write_cleaned_segments
 from storage.disk.filesystem import FileSystem
@@ -190,8 +192,9 @@ class Host:
         settings = self.world.settings
         log = LogManager.open(ROOT, small(make_storage_settings(settings)), body.disk)
         self.world.ledger.watch(log)
+        runtime = start_node_runtime(settings, self.world.loop, body.machine)
         meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
-        return App(settings, self.world.loop, body.machine, log, meta.cluster_id)
+        return App(runtime, make_node_log(make_file_log(log, runtime), runtime, meta.cluster_id))
 
     def ended(self, body: Body) -> None:
         """A process has ended by itself or was killed, and something may have to start it again."""

@@ -24,6 +24,7 @@ from tests.simulation.history import Broken
 from tests.simulation.lines import Line, connect
 from tests.simulation.node import RETRY_S, Body, SimulatedNode, create_topics, small, unwatched
 from tests.simulation.settings import CLUSTER_ID, ROOT
+from tests.support.file_logs import get_files
 
 if TYPE_CHECKING:
     from coordinator.workers.gateway_process import GatewayProcess
@@ -131,7 +132,7 @@ class WorkerBody(LaunchedBody):
         """The node was made, and has written nothing yet."""
         app = self.worker.app
         assert app is not None
-        self.world.ledger.watch(app.log)
+        self.world.ledger.watch(get_files(app))
         self.node.app = app
         self.node.began()
         self.start(unwatched(app))

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple
 
-from coordinator.partitions.group_log import (
+from coordinator.logs.group_log import (
     LogChunk,
     LogDamaged,
     LogError,
@@ -39,7 +39,9 @@ class _Failure(NamedTuple):
 class MemoryTopic:
     """What the nodes of a cluster have in common: batches by partition, and who may append."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, assigns_epochs: bool = False) -> None:
+        """With `assigns_epochs` each claim gets a new epoch and is never refused, whichever epoch was asked for."""
+        self.assigns_epochs = assigns_epochs
         self.batches: dict[Partition, list[bytes]] = defaultdict(list)
         self.epochs: dict[Partition, LeaderEpoch] = {}
 
@@ -53,10 +55,13 @@ class MemoryTopic:
         if leader_epoch < self.epochs.get(partition, -1):
             raise _fenced(partition)
 
-    def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
-        """Shut out everybody with an older epoch. Raises LogFenced."""
+    def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> LeaderEpoch:
+        """Shut out everybody with an older epoch, and return the new one. Raises LogFenced."""
+        if self.assigns_epochs:
+            leader_epoch = LeaderEpoch(max(leader_epoch, self.epochs.get(partition, 0) + 1))
         self.check_epoch(partition, leader_epoch)
         self.epochs[partition] = leader_epoch
+        return leader_epoch
 
     def append(
         self, partition: Partition, builder: BatchBuilder, leader_epoch: LeaderEpoch, timestamp_ms: int
@@ -212,15 +217,20 @@ class MemoryLog:
 
     # --- the port ---
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no append is pending."""
+        return not any(writer.gathering or writer.under_way for writer in self._writers.values())
+
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> MemoryClaim:
         """Lead a partition."""
         if self.claim_errors:
             raise self.claim_errors.pop()
-        self.topic.check_epoch(partition, leader_epoch)
+        if not self.topic.assigns_epochs:
+            self.topic.check_epoch(partition, leader_epoch)
         await self._end(partition, _fenced(partition))
         self.check_usable(partition)
-        self.topic.claim(partition, leader_epoch)
-        return MemoryClaim(self, partition, leader_epoch)
+        return MemoryClaim(self, partition, self.topic.claim(partition, leader_epoch))
 
     async def repair_log_or_wait(self, partition: Partition) -> None:
         """Return once a partition is not broken."""

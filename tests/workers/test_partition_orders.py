@@ -30,6 +30,7 @@ from storage.errors import NotOwned
 from storage.recovery.shared_directory import SharedDirectoryFiles
 from tests.net import requests
 from tests.partitions.running import Client, Refused, eventually
+from tests.support.file_logs import get_files
 from tests.support.idle import idle
 
 PARTITIONS = 4
@@ -97,7 +98,7 @@ class Played:
         await eventually(lambda: bool(found()), f"the release of partition {partition}")
         (released,) = found()
         with pytest.raises(NotOwned):
-            self.app.log.end_offset(Partition(partition))
+            get_files(self.app).end_offset(Partition(partition))
         assert partition not in self.app.manager.owned_partitions
         assert partition not in self.app.manager.loading_partitions
         self.shared.save_release_position(Partition(partition), released.position)

@@ -12,8 +12,8 @@ import pytest
 from bench.ports import free_ports
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.config import Address
-from coordinator.data_directory import CannotStart
 from coordinator.runtime.sockets import private_socket_path
+from coordinator.start_error import CannotStart
 from coordinator.topology.gateway_view import UpstreamState
 from coordinator.workers import messages
 from protocol.apis import ApiKey

@@ -7,13 +7,13 @@ all claims are invalid: the data read before the repair may differ from the data
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from coordinator.partitions.committer import Committer, FileLogWriter
-from coordinator.partitions.file_errors import translate_to_log_error
-from coordinator.partitions.group_log import (
+from coordinator.logs.files.committer import Committer, FileLogWriter
+from coordinator.logs.files.file_errors import translate_to_log_error
+from coordinator.logs.group_log import (
     LogChunk,
     LogDamaged,
     LogError,
@@ -64,13 +64,12 @@ class FileLog:
         """The number of repairs so far; claims from before the last repair are invalid."""
         self.retry_s = RETRY_S
         self.on_failed: Callable[[Sequence[LogWriter], LogError], None] = lambda _writers, _error: None
-        self.prepare: Callable[[Partition], Awaitable[None]] | None = None
-        """Prepares a partition's files for reading; can be called twice, and raises LogError."""
         self._io = io
         self._clock = clock
         self._stats = stats
         self._writers: dict[Partition, FileLogWriter] = {}
         self._epochs: dict[Partition, LeaderEpoch] = {}
+        self._ends_on_disk: dict[Partition, tuple[Offset, SegmentPosition | None]] = {}
         self._tasks = Tasks()
         self._repair: asyncio.Task[None] | None = None
         self._closed = False
@@ -79,6 +78,11 @@ class FileLog:
 
     # --- the port ---
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no append is pending."""
+        return self.committer.is_idle
+
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> "ClaimedFilePartition":
         """Claim a partition, under exactly the epoch that is passed."""
         self._check_open()
@@ -86,8 +90,8 @@ class FileLog:
             raise LogFenced("a newer epoch has been claimed", {"partition": partition})
         self._epochs[partition] = leader_epoch
         await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if self.prepare is not None:
-            await self.prepare(partition)
+        if self.files.is_shared:
+            await self.run_in_io_thread(partial(self.files.adopt, partition, *self._ends_on_disk[partition]))
         if partition in self.files.failed_partitions:
             await self.run_in_io_thread(partial(self.files.retry_unread_partition, partition))
         self._check_usable(partition)
@@ -99,10 +103,15 @@ class FileLog:
     async def repair_log_or_wait(self, partition: Partition) -> None:
         """Return once the journal can be written."""
         self._check_open()
-        if self.files.append_failure is not None:
-            self.start_repair()
+        self.repair_if_refusing()
         if self._repair is not None:
             await asyncio.shield(self._repair)
+
+    def accept_partition(
+        self, partition: Partition, recovery_point: Offset, position: SegmentPosition | None
+    ) -> None:
+        """Note up to where a partition is on disk; the next claim opens it there."""
+        self._ends_on_disk[partition] = recovery_point, position
 
     async def release(self, partition: Partition) -> SegmentPosition | None:
         """Stop leading a partition; in a directory that several nodes share, close it, so that it may be given away.
@@ -112,7 +121,10 @@ class FileLog:
         await self._end_writer(partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if not self.files.is_shared:
             return None
-        return await self.run_in_io_thread(partial(self.files.release, partition))
+        try:
+            return await self.run_in_io_thread(partial(self.files.release, partition))
+        finally:
+            self.repair_if_refusing()
 
     async def close(self) -> None:
         """Settle all appends, move them into the segments, and unlock the directory."""
@@ -123,7 +135,10 @@ class FileLog:
             await self._end_writer(partition, ErrorCode.KAFKA_STORAGE_ERROR)
         if self._repair is not None:
             self._repair.cancel()
-        await self.run_in_io_thread(self.files.close)
+        try:
+            await self.run_in_io_thread(self.files.close)
+        finally:
+            self.committer.close()
 
     # --- appending ---
 
@@ -153,8 +168,7 @@ class FileLog:
             log.error("a flush failed", **fields)
         else:  # during a repair the log refuses appends
             log.debug("a flush was refused", **fields)
-        if self.files.append_failure is not None:
-            self.start_repair()
+        self.repair_if_refusing()
         self._lost(writers, error)
 
     def _lost(self, writers: Sequence[FileLogWriter], error: LogError) -> None:
@@ -193,9 +207,9 @@ class FileLog:
 
     # --- repairing ---
 
-    def start_repair(self) -> None:
-        """Begin to make the log writable again, unless a repair is under way."""
-        if self._repair is None and not self._closed:
+    def repair_if_refusing(self) -> None:
+        """Begin to make the log writable again if it refuses appends, unless a repair is under way."""
+        if self.files.append_failure is not None and self._repair is None and not self._closed:
             self._stats.log_refusing_since_ms = self._stats.log_refusing_since_ms or self._clock.wall_ms()
             self._incidents.begin_without_logging(self)  # the failure was logged where it was seen
             self._repair = self._tasks.start(self._repair_log(), "repair of the journal")

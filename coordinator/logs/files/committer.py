@@ -11,10 +11,10 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from coordinator.partitions.file_errors import translate_to_log_error
-from coordinator.partitions.group_log import LogError
+from coordinator.logs.files.file_errors import translate_to_log_error
+from coordinator.logs.group_log import LogError
 from coordinator.runtime.clock import Clock
-from coordinator.runtime.io_thread import BlockingCallQueue
+from coordinator.runtime.io_thread import ClosableCallQueue
 from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, DurabilityTicket, end_tickets
@@ -125,7 +125,7 @@ class Committer:
         self,
         loop: CallsSoon,
         log: Log,
-        io: BlockingCallQueue,
+        flush_thread: ClosableCallQueue,
         clock: Clock,
         stats: Stats,
         mode: FlushMode,
@@ -136,7 +136,7 @@ class Committer:
     ) -> None:
         self._loop = loop
         self._log = log
-        self._io = io
+        self._flush_thread = flush_thread
         self._clock = clock
         self._nanos = clock.nanos
         self._stats = stats
@@ -165,6 +165,10 @@ class Committer:
     def is_idle(self) -> bool:
         """True if all appends are durable (or have failed)."""
         return not self._dirty and not self._under_way
+
+    def close(self) -> None:
+        """End the flush thread; there are no more appends."""
+        self._flush_thread.close()
 
     def is_flushing_records_of(self, writer: FileLogWriter) -> bool:
         """Return whether a flush of this writer's records has begun and not ended."""
@@ -201,7 +205,7 @@ class Committer:
             else:
                 self._flush_soon()
         elif self._synced:
-            self._io.submit_with_callback(lambda: self._log.append(entries, sync=True), self._done)
+            self._flush_thread.submit_with_callback(lambda: self._log.append(entries, sync=True), self._done)
         else:
             # A write to the page cache takes microseconds; a trip to the thread and back would cost more than it.
             result: BaseException | None = None

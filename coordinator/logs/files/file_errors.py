@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translation of storage errors into errors of the log port, for a log in files."""
 
-from coordinator.partitions.group_log import LogDamaged, LogError, LogUnavailable
+from coordinator.logs.group_log import LogDamaged, LogError, LogUnavailable
 from protocol.errors import ErrorCode
 from storage.errors import CorruptLog, LogNotWritable, StorageError
 

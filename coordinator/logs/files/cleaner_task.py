@@ -5,10 +5,9 @@ It waits in a thread of its own for the process that does the work, so that neit
 checkpoint waits for it.
 """
 
-from collections.abc import Callable
-
 from coordinator.config import Settings
 from coordinator.config.settings import RATE_MAX
+from coordinator.logs.files.file_log import FileLog
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.telemetry.incidents import Incidents
@@ -16,7 +15,6 @@ from coordinator.telemetry.logs import get_logger
 from coordinator.telemetry.stats import Stats
 from storage.cleaner.log_cleaner import CleaningFailed, CompletedCleaning, LogCleaner
 from storage.cleaner.plan import CleanerSettings
-from storage.log_manager import LogManager
 
 log = get_logger("cleaner")
 
@@ -35,22 +33,20 @@ def cleaner_settings(settings: Settings) -> CleanerSettings:
 
 
 class CleanerTask:
-    """Compacts one log after the other until none needs it; `on_log_failed` is called if the log must be repaired."""
+    """Compacts one log after the other until none needs it; begins the repair of the log if it must be repaired."""
 
     def __init__(
         self,
         cleaner: LogCleaner,
         thread: BlockingCallThread,
-        log_manager: LogManager,
+        file_log: FileLog,
         clock: Clock,
         stats: Stats,
-        on_log_failed: Callable[[], None],
     ) -> None:
-        self._log = log_manager
+        self._file_log = file_log
         self._cleaner = cleaner
         self._clock = clock
         self._stats = stats
-        self._on_log_failed = on_log_failed
         self._thread = thread
         self._incidents = Incidents(log, clock.mono_ms)
         self._busy = False
@@ -84,8 +80,7 @@ class CleanerTask:
                 log.error("a log cannot be compacted", reason=str(result))
             else:  # it is tried again
                 self._incidents.log_repeated_failure(self, "compaction failed", reason=str(result))
-            if self._log.append_failure is not None:
-                self._on_log_failed()
+            self._file_log.repair_if_refusing()
         elif result is not None:
             self._incidents.end_incident(self, "compaction succeeds again")
             stats.cleanings += 1

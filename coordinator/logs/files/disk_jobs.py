@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The periodic jobs of the io thread: write-behind, checkpoints, and the syncs of `log.flush = interval`."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
+from coordinator.logs.files.file_log import FileLog
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.io_thread import BlockingCallQueue
 from coordinator.runtime.periodic_jobs import End
@@ -11,26 +11,24 @@ from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
 from storage.disk.filesystem import Space
 from storage.errors import LogNotWritable
-from storage.log_manager import LogManager
 
 log = get_logger("node")
 
 
 class DiskJobs:
-    """The disk jobs for the scheduler; `on_log_failed` is called if the log refuses appends after a job."""
+    """The disk jobs for the scheduler; a job after which the log refuses appends begins its repair."""
 
     def __init__(
         self,
-        log_manager: LogManager,
+        file_log: FileLog,
         io: BlockingCallQueue,
         clock: Clock,
         checkpoint_bytes: int,
-        on_log_failed: Callable[[], None],
     ) -> None:
-        self._log = log_manager
+        self._log = file_log.files
+        self._repair_if_refusing = file_log.repair_if_refusing
         self._io = io
         self._checkpoint_bytes = checkpoint_bytes
-        self._on_log_failed = on_log_failed
         self._incidents = Incidents(log, clock.mono_ms)
         self.space: Space | None = None
         """The room on the disk when it was last read; None if it never could be."""
@@ -79,7 +77,6 @@ class DiskJobs:
             self._incidents.log_repeated_failure(
                 what, "writing to disk failed", what=what, reason=str(result)
             )
-        if self._log.append_failure is not None:
-            # A sync failed: until the repair, appends are refused, and there may be none for a while.
-            self._on_log_failed()
+        # If a sync failed, appends are refused until the repair, and there may be none for a while.
+        self._repair_if_refusing()
         return True

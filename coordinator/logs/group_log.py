@@ -59,6 +59,12 @@ class LogFenced(LogError):
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+class LogTimedOut(LogError):
+    """An append was not confirmed in time; only a new claim shows whether the log has its records."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class LogWriter(Protocol):
     """Takes the records of one partition that this node leads.
 
@@ -101,7 +107,7 @@ class Claim(Protocol):
 
     @property
     def leader_epoch(self) -> LeaderEpoch:
-        """The epoch under which the partition is led: the one passed, or a newer one if the log assigns epochs."""
+        """The epoch that the log has assigned, under which the partition is led."""
 
     @property
     def end_offset(self) -> Offset:
@@ -137,11 +143,16 @@ class GroupLog(Protocol):
     a fenced leader must not do.
     """
 
+    @property
+    def is_idle(self) -> bool:
+        """True if no append is pending."""
+
     async def claim(self, partition: Partition, leader_epoch: LeaderEpoch) -> Claim:
         """Claim a partition: earlier writers take no more appends, and those that they took are settled on return.
 
-        An epoch can be claimed again by the same node. Raises LogFenced if it is older than that of the newest claim,
-        LogUnavailable, LogDamaged, and LogError.
+        The log assigns the epoch of the claim, which is at least `leader_epoch`. A log that assigns exactly that raises
+        LogFenced if a newer epoch was claimed, and lets a node claim the same one again; for another, each claim has a
+        newer epoch than the last. Raises LogUnavailable, LogDamaged, and LogError.
         """
 
     async def repair_log_or_wait(self, partition: Partition) -> None:
