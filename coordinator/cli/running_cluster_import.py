@@ -10,6 +10,7 @@ import msgspec
 
 from coordinator.cli.cluster import group_offset_requests, groups, topics
 from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
+from coordinator.cli.cluster.error_texts import describe_refused_offsets
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.groups.changes import read_current
@@ -129,8 +130,7 @@ def _carry_out(client: Client, plan: ImportPlan) -> list[str]:
         except CommandError as error:
             failed.append(str(error))
             continue
-        each = ", ".join(f"{place} ({error})" for place, error in refused.items())
-        failed += [f"not set in group {group}: {each}"] if refused else []
+        failed += [describe_refused_offsets(group, refused)] if refused else []
     return failed
 
 

@@ -13,6 +13,7 @@ from coordinator.cli.cluster import group_offset_requests as committing
 from coordinator.cli.cluster import groups as asking
 from coordinator.cli.cluster import partition_offsets as ending
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
+from coordinator.cli.cluster.error_texts import WAYS_OUT, describe_refused_offsets
 from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, PartitionRef
 from coordinator.cli.errors import CommandError
 from protocol.apis import ApiKey
@@ -281,8 +282,7 @@ def test_patience_ends_when_the_time_is_up(node: FakeNode, code: ErrorCode) -> N
     with patience.client(node, 5.0) as client, pytest.raises(CommandError) as caught:
         asking.describe(client, ["g"])
     said = str(caught.value)
-    assert said.startswith(f"describing group g: still {code.name} after 5 s")
-    assert ("(the log is being loaded" in said) == (code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert said == f"describing group g: still {code.name} after 5 s ({WAYS_OUT[code]})"
     assert 3.0 < patience.now < 5.0
 
 
@@ -358,7 +358,19 @@ def test_loading_is_waited_for_by_list_too(node: FakeNode) -> None:
 def test_another_error_ends_at_once_with_its_name(node: FakeNode, groupkeeper: Command) -> None:
     node.answers[ApiKey.DESCRIBE_GROUPS] = lambda *_: described(code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     outcome = groupkeeper("groups", "describe", "g", "--bootstrap", node.bootstrap)
-    assert outcome == (1, "", "groupkeeper: describing group g: GROUP_AUTHORIZATION_FAILED\n")
+    way_out = "the cluster's ACLs do not allow it to the user of --command-config"
+    error = f"groupkeeper: describing group g: GROUP_AUTHORIZATION_FAILED ({way_out})\n"
+    assert outcome == (1, "", error)
+
+
+def test_each_way_out_of_refused_offsets_is_named_once() -> None:
+    unknown, member = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name, ErrorCode.UNKNOWN_MEMBER_ID.name
+    refused = {"t-0": unknown, "t-1": unknown, "u-0": member, "u-1": ErrorCode.INVALID_REQUEST.name}
+    assert describe_refused_offsets("g", refused) == (
+        f"not set in group g: t-0 ({unknown}), t-1 ({unknown}), u-0 ({member}), u-1 (INVALID_REQUEST); "
+        "`groupkeeper topics list` shows the topics and their partitions; "
+        "it has members; stop them first, or remove them with --force"
+    )
 
 
 def test_an_error_that_has_no_name_shows_its_number(node: FakeNode, groupkeeper: Command) -> None:

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
+from coordinator.cli.cluster.error_texts import explain_error, format_way_out
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -28,11 +30,6 @@ RETRIABLE: Final = {
     ErrorCode.NOT_COORDINATOR,
 }
 """The errors that soon pass: a partition loads or moves, or the offsets topic is being created."""
-WHY: Final[Mapping[int, str]] = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: " (the log is being loaded, or cannot be written; behind a gateway the "
-    "group may have members at the cluster: the server's log has the reason; or it is being given back)"
-}
-"""The likely reasons, by error, if an error on which clients try again lasts."""
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 1.0
 GROUP_KEY_TYPE: Final = 0
@@ -56,7 +53,7 @@ class RefusedAnswer(NamedTuple):
     message: str | None = None
 
     def __str__(self) -> str:
-        return f"{error_name(self.code)}{f' ({self.message})' if self.message else ''}"
+        return f"{error_name(self.code)} ({self.message})" if self.message else explain_error(self.code)
 
 
 class Client:
@@ -99,7 +96,7 @@ class Client:
             except ServerNotReady as answer:
                 if self._clock() + pause_s >= self._deadline:
                     still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
-                    raise CommandError(f"{answer.doing}: {still}{WHY.get(answer.code, '')}") from None
+                    raise CommandError(f"{answer.doing}: {still}{format_way_out(answer.code)}") from None
             self._pause(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request
 from protocol.client_ids import CLI_CLIENT_ID
@@ -178,14 +179,6 @@ class NodeConnection:
                 raise ConnectionError("the server closed it")
             data += part
         return bytes(data)
-
-
-def error_name(code: int) -> str:
-    """Return Kafka's name of an error code, or its number if the name is not known."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"
 
 
 def _reason(error: OSError) -> str:

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (

@@ -14,9 +14,10 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer, raise_for_error_code
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
 from coordinator.cli.cluster.model import AssignedTopic, GroupDetails, GroupListing, Member
 from coordinator.config.values import Address
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import decode_assignment
 from protocol.errors import ErrorCode

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from coordinator.cli.cluster.client import Client, ServerNotReady
-from coordinator.cli.cluster.connection import SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import SupportedVersionRange
 from coordinator.cli.cluster.model import PartitionRef
 from coordinator.config.values import Address
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 

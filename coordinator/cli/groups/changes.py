@@ -13,6 +13,7 @@ import msgspec
 from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.options import NOTHING_DONE
+from coordinator.cli.progress import ProgressBar
 from coordinator.cli.texts import format_count, format_first_few
 from protocol.errors import ErrorCode
 
@@ -85,11 +86,12 @@ def commit_changes(
     Returns the refused partitions by group, and a line for each group of which something was refused.
     """
     from coordinator.cli.cluster.commit_after_member_removal import fence_and_commit
+    from coordinator.cli.cluster.error_texts import describe_refused_offsets
     from coordinator.cli.cluster.group_offset_requests import commit
 
     refused: dict[str, Failures] = {}
     failed: list[str] = []
-    for change in changes:
+    for change in ProgressBar("committing offsets of groups")(changes) if execute else changes:
         if change.current.has_members and not force:
             message = f"group {change.group} has members: stop them first, or remove them with --force"
             refused[change.group] = {row.place: ErrorCode.NON_EMPTY_GROUP.name for row in change.wanted}
@@ -103,15 +105,8 @@ def commit_changes(
                 failed.append(str(error))
                 continue
             if refused[change.group]:
-                failed.append(_not_set(change.group, refused[change.group]))
+                failed.append(describe_refused_offsets(change.group, refused[change.group]))
     return refused, failed
-
-
-def _not_set(group: str, partitions: "Failures") -> str:
-    each = ", ".join(f"{place} ({error})" for place, error in partitions.items())
-    has_members = ErrorCode.UNKNOWN_MEMBER_ID.name in partitions.values()
-    members = ": it has members; stop them first, or remove them with --force" if has_members else ""
-    return f"not set in group {group}: {each}{members}"
 
 
 def report(

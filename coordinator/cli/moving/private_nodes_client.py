@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from coordinator.cli.cluster.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIABLE
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange, error_name
+from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
+from coordinator.cli.cluster.error_texts import format_way_out
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.config.values import Address
@@ -32,6 +33,7 @@ from coordinator.upstream.adoption import (
     TransferredOffset,
     make_adoption_topic_structs,
 )
+from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
@@ -222,7 +224,7 @@ class PrivateNodes:
                 return attempt(self._coordinator(group))
             except _NotYet as answer:
                 if time.monotonic() + pause_s >= deadline:
-                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
+                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s{format_way_out(answer.code)}"
                     raise CommandError(f"the coordinator of group {group} here: {still}") from None
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
