@@ -20,8 +20,8 @@ Detail = Literal["off", "group", "topic", "partition"]
 """The level of detail of the lag metrics (`metrics.lag`)."""
 ROWS_MAX: Final = 10_000
 """The most groups, topics of groups and partitions of groups that are kept, each: those with the largest lag."""
-
-
+TRENDS_MAX: Final = 500_000
+"""The most partitions of groups whose progress is followed, some 340 bytes each. Further ones have no status."""
 OFFSETS_PER_STEP: Final = 200
 """The number of offsets that are handled in one step: some 500 microseconds."""
 
@@ -106,7 +106,7 @@ class Lags:
     topics: list[TopicLag] = field(default_factory=list)
     partitions: list[PartitionLag] = field(default_factory=list)
     left_out: int = 0
-    """Rows beyond ROWS_MAX of a kind, which are in no list."""
+    """Rows beyond ROWS_MAX of a kind, which are in no list, and partitions beyond TRENDS_MAX."""
     unknown: int = 0
     """Committed offsets in partitions whose end is not known now; they count in no sum."""
 
@@ -124,10 +124,13 @@ By group and topic, then by partition: one dict of a million would move them all
 class LagBook:
     """The lag of a node's groups, measured again and again; `newest` is the result of the last complete one."""
 
-    def __init__(self, detail: Detail, window_ms: int, rows_max: int = ROWS_MAX) -> None:
+    def __init__(
+        self, detail: Detail, window_ms: int, rows_max: int = ROWS_MAX, trends_max: int = TRENDS_MAX
+    ) -> None:
         """Keep rows of the level `detail`, up to `rows_max` of each kind; the status looks back `window_ms`."""
         self.detail = detail
         self.rows_max = rows_max
+        self._trends_max = trends_max
         self._window_ms = window_ms
         self._trends: Trends = {}
         self.newest = Lags()
@@ -136,7 +139,9 @@ class LagBook:
 
     def measure_in_steps(self, groups: Iterable[CommittedGroup], ends: Ends, now_ms: int) -> Iterator[None]:
         """Measure all groups at the moment `now_ms` (Unix milliseconds), and yield every OFFSETS_PER_STEP offsets."""
-        measuring = _Measuring(self.detail, self.rows_max, ends, now_ms, self._window_ms, self._trends)
+        measuring = _Measuring(
+            self.detail, self.rows_max, ends, now_ms, self._window_ms, self._trends, self._trends_max
+        )
         for group in groups:
             yield from measuring.add(group)
         before, self._trends = self._trends, measuring.trends
@@ -236,13 +241,22 @@ class _GroupMeasurement:
 
 class _Measuring:
     def __init__(
-        self, detail: Detail, rows_max: int, ends: Ends, now_ms: int, window_ms: int, before: Trends
+        self,
+        detail: Detail,
+        rows_max: int,
+        ends: Ends,
+        now_ms: int,
+        window_ms: int,
+        before: Trends,
+        trends_max: int,
     ) -> None:
         self._detail = detail
         self._ends = ends
         self._now_ms = now_ms
         self._window_ms = window_ms
         self._before = before
+        self._trends_left = trends_max
+        self._trends_left_out = 0
         self._groups: _Largest[GroupLag] = _Largest(rows_max)
         self._topics: _Largest[TopicLag] = _Largest(rows_max)
         self._partitions: _Largest[PartitionLag] = _Largest(rows_max)
@@ -293,14 +307,19 @@ class _Measuring:
     ) -> None:
         total.add(measured)
         self._unknown += measured.unknown
-        if measured.trends:
+        followed = len(measured.trends)
+        if followed > self._trends_left:
+            self._trends_left_out += followed
+        elif followed:
+            self._trends_left -= followed
             self.trends[group, topic] = measured.trends
         if measured.known and self._detail != "group":
             self._topics.offer(TopicLag(measured.lag, measured.stable_lag, measured.offsets, group, topic))
 
     def found(self) -> Generator[None, None, Lags]:
         parts = (self._groups, self._topics, self._partitions)
-        lags = Lags(left_out=sum(each.left_out for each in parts), unknown=self._unknown)
+        left_out = self._trends_left_out + sum(each.left_out for each in parts)
+        lags = Lags(left_out=left_out, unknown=self._unknown)
         lags.groups = self._groups.largest_first()
         yield
         lags.topics = self._topics.largest_first()

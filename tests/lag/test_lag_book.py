@@ -155,6 +155,20 @@ def test_only_the_largest_rows_are_kept() -> None:
     assert lags.left_out == 9
 
 
+def test_only_so_many_partitions_are_followed() -> None:
+    groups = {GroupId(f"g{number}"): {("t", 0): 1, ("t", 1): 1} for number in range(3)}
+    book = LagBook("group", WINDOW_MS, trends_max=5)
+    lags = measure(book, groups, ENDS)
+    assert lags.left_out == 2
+    stalled = measure(book, groups, {place: PartitionEnd(20, 20) for place in ENDS}, 1_000 + 2 * WINDOW_MS)
+    behind = {row.group: (row.lag, row.status) for row in stalled.groups}
+    assert behind == {
+        "g0": (38, LagStatus.STOPPED),
+        "g1": (38, LagStatus.STOPPED),
+        "g2": (38, LagStatus.OK),
+    }, "the lag is right also where the progress is not followed"
+
+
 OFFSETS = st.dictionaries(st.tuples(st.sampled_from("tu"), st.integers(0, 2)), st.integers(0, 20), max_size=6)
 
 

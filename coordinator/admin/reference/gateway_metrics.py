@@ -93,6 +93,7 @@ LAG_LEFT_OUT: Final = GaugeHelp(
     "Groups, topics and partitions left out because only the ten thousand of each with the largest lag are shown.",
     "rows",
     since=MEASURED,
+    more="And partitions beyond the 500,000 whose progress is followed for the status of their groups.",
 )
 LAG_UNKNOWN_OFFSETS: Final = GaugeHelp(
     "groupkeeper_lag_unknown_offsets",
