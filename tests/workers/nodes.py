@@ -91,6 +91,10 @@ class Nodes:
             raw.wait_for_coordinator(self.address(1), group_in(partition))
         return True
 
+    def page(self, node: int) -> str:
+        """The URL of a worker's page for browsers."""
+        return f"http://127.0.0.1:{self.port + 8 + node - 1}/"
+
     def overview(self, node: int, path: str, **query: str) -> dict[str, Any]:
         """The answer of a worker's HTTP address to a question about groups."""
         return fetch_overview(self.port + 8 + node - 1, path, **query)

@@ -12,10 +12,12 @@ import confluent_kafka as ck
 import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka.admin import AdminClient
+from playwright.sync_api import expect
 
 from bench.ports import free_port_run, free_ports
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from tests.kafka.cluster import KafkaCluster
+from tests.support.browser import accessibility_violations, chromium, open_tab
 from tests.support.command import groupkeeper
 from tests.support.overview import fetch_overview
 from tests.support.raw import commit_offsets, create_topic, fetch_offsets, wait_for_coordinator
@@ -223,6 +225,11 @@ def test_each_process_shows_all_groups_over_http(front: Fronting, cluster: Kafka
     assert [(row["partition"], row["state"]) for row in parts[3]["partitions"]] == [
         (number, "served") for number in range(5)
     ]
+    with chromium() as browser, open_tab(browser) as tab:
+        tab.goto(f"{addresses[3]}nodes")
+        expect(tab.get_by_text("2 of 2 accept clients")).to_be_visible()
+        expect(tab.get_by_role("row", name=f"1 {cluster.bootstrap()} reachable")).to_be_visible()
+        assert accessibility_violations(tab) == ""
     for process in range(4):
         shown = groupkeeper("status", "--node", f"127.0.0.1:{front.metrics_port + process}")
         assert (shown.returncode, shown.stderr) == (0, "")

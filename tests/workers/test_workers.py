@@ -13,12 +13,14 @@ from http import HTTPStatus
 from urllib.error import HTTPError
 
 import pytest
+from playwright.sync_api import expect
 
 from coordinator.catalogue.topic_configs import END_GROUP
 from protocol.errors import ErrorCode
 from protocol.newtypes import Partition
 from tests.offsets.test_reading import Consumer, with_confluent
 from tests.support import raw
+from tests.support.browser import accessibility_violations, chromium, open_tab
 from tests.support.command import groupkeeper
 from tests.support.reading import LATEST, OFFSETS_TOPIC, fetch, list_offset
 from tests.support.waiting import wait_until
@@ -232,6 +234,13 @@ def test_every_worker_shows_the_groups_of_all_over_http(make_nodes: MakeNodes) -
         {"node": 2, "partitions": [], "reason": "the node has not answered within 2 s"}
     ]
     assert [row["group"] for row in page["groups"]] == sorted(set(groups) - theirs)
+    with chromium() as browser, open_tab(browser) as tab:
+        tab.goto(nodes.page(3))
+        expect(tab.get_by_text("Not shown: node 2: the node has not answered within 2 s")).to_be_visible()
+        expect(tab.get_by_role("table", name="Groups").locator("tbody").get_by_role("row")).to_have_count(
+            len(set(groups) - theirs)
+        )
+        assert accessibility_violations(tab) == ""
     other = min(set(groups) - theirs - {groups[0]})
     assert nodes.overview(3, "group", group=other)["group"] == other, "the node that leads it is asked alone"
     with pytest.raises(HTTPError) as refused:
