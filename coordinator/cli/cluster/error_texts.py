@@ -24,7 +24,7 @@ WAYS_OUT: Final[Mapping[int, str]] = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: _NO_PERMISSION,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _NO_PERMISSION,
 }
-"""The likely reason of an error, and where to look, for errors whose names do not tell."""
+"""The likely reason of an error, and where to look, for errors whose names do not say it."""
 
 _WAYS_OUT_BY_NAME: Final = {error_name(code): way_out for code, way_out in WAYS_OUT.items()} | {
     ErrorCode.UNKNOWN_MEMBER_ID.name: "it has members; stop them first, or remove them with --force"
