@@ -7,21 +7,22 @@ Modules that need Spark are imported only once it is known to be installed.
 import argparse
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
 from audit.errors import AuditError
-from audit.options import SEVERITIES, AuditOptions, CheckThresholds
+from audit.options import SEVERITIES, AuditOptions, CheckThresholds, Severity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +36,13 @@ EXIT_FAILED: Final = 2
 
 _NEEDED: Final = ("jinja2", "numpy", "pyarrow", "pyspark")
 _DAY: Final = "a date (2026-11-21) or a time (2026-11-21T03:00), UTC unless it names a time zone"
+_USAGE_ERRORS: Final = (
+    (re.compile(r"the following arguments are required: ([^,]+).*"), r"expected \1"),
+    (re.compile(r"unrecognized arguments: (-[^\s=]+).*", re.DOTALL), r"no such option: \1"),
+    (re.compile(r"unrecognized arguments: (\S+).*", re.DOTALL), r"got unexpected extra argument (\1)"),
+    (re.compile(r"argument (\S+): expected one argument"), r"\1: expected a value"),
+)
+"""The texts of argparse, and those of the other commands."""
 
 
 def main(
@@ -48,8 +56,8 @@ def main(
     A given `session` is used, and not ended. `find_end_groups` returns the end groups of the topics of log directories,
     in addition to those that the flags name.
     """
-    arguments = parser(prog).parse_args(list(argv))
     try:
+        arguments = parser(prog).parse_args(argv)
         options = _options(arguments)
         end_groups = options.end_groups.union(find_end_groups(options.log_dirs))
         options = msgspec.structs.replace(options, end_groups=end_groups)
@@ -63,18 +71,16 @@ def main(
     return _print_report(report, arguments.fail_on, options.out)
 
 
-def parser(prog: str) -> argparse.ArgumentParser:
+def parser(prog: str = "groupkeeper audit") -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    result = argparse.ArgumentParser(
+    result = _Parser(
         prog=prog,
         usage="%(prog)s [OPTIONS]",
-        formatter_class=_Help,
         add_help=False,
         description="Report whether the log of a node or a broker can be trusted, and what its groups did.",
-        epilog="Exit code: 0 clean, 1 findings at or above --fail-on, 2 could not run.",
         allow_abbrev=False,
     )
-    add = result.add_argument_group("Options").add_argument
+    add = result.add_argument
     add(
         "--log-dirs",
         required=True,
@@ -101,16 +107,17 @@ def parser(prog: str) -> argparse.ArgumentParser:
     )
     add(
         "--fail-on",
-        choices=SEVERITIES,
+        type=_severity,
         default="error",
-        help="The lowest severity that causes exit code 1. [default: error]",
+        metavar="SEVERITY",
+        help="The lowest severity that causes exit code 1: info, warning or error. [default: error]",
     )
     add("--master", metavar="URL", help="Spark's master. [default: all cores of this machine]")
     add("--since", metavar="DATE", help=f"Report only what happened after this: {_DAY}.")
     add("--as-of", metavar="TIME", help="The time to use as the current time, for an old copy of a log.")
     add(
         "--partitions",
-        type=int,
+        type=_number_of_partitions,
         metavar="N",
         help="The broker's offsets.topic.num.partitions, if the directories do not show it.",
     )
@@ -133,16 +140,23 @@ def parser(prog: str) -> argparse.ArgumentParser:
     return result
 
 
-class _Help(argparse.HelpFormatter):
-    """Formats the help text as the other commands do."""
+def describe_options() -> Iterator[tuple[str, str]]:
+    """Yield each option with its value as the help shows it, and its text."""
+    for action in parser()._actions:
+        value = f"[{action.metavar}]" if action.nargs == "?" else action.metavar or ""
+        yield f"{action.option_strings[0]} {value}".rstrip(), str(action.help)
 
-    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
-        super().add_usage(usage, actions, groups, "Usage: ")
+
+class _Parser(argparse.ArgumentParser):
+    """Raises its errors, in the words of the other commands."""
+
+    def error(self, message: str) -> NoReturn:
+        for pattern, ours in _USAGE_ERRORS:
+            message = pattern.sub(ours, message)
+        raise AuditError(f"{message} (see {self.prog} --help)")
 
 
 def _options(arguments: argparse.Namespace) -> AuditOptions:
-    if arguments.partitions is not None and arguments.partitions < 1:
-        raise AuditError(f"--partitions {arguments.partitions}: expected 1 or more")
     return AuditOptions(
         log_dirs=tuple(part.strip() for part in arguments.log_dirs.split(",") if part.strip()),
         out=arguments.out,
@@ -154,6 +168,19 @@ def _options(arguments: argparse.Namespace) -> AuditOptions:
         num_partitions=arguments.partitions,
         limits=_limits(arguments.limit),
     )
+
+
+def _severity(text: str) -> Severity:
+    for severity in SEVERITIES:
+        if severity == text:
+            return severity
+    raise AuditError(f"--fail-on {text}: expected {', '.join(SEVERITIES)}")
+
+
+def _number_of_partitions(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise AuditError(f"--partitions {text}: expected a whole number, 1 or more")
+    return int(text)
 
 
 def _moment(flag: str, text: str) -> int:
@@ -247,7 +274,7 @@ def _has_java() -> bool:
     return shutil.which("java") is not None if not home else (Path(home) / "bin" / "java").exists()
 
 
-def _print_report(report: "Report", fail_on: str, out: str) -> int:
+def _print_report(report: "Report", fail_on: Severity, out: str) -> int:
     from audit.report.markdown import verdict
     from audit.report.model import is_at_least_as_severe
 
@@ -264,10 +291,7 @@ def _print_report(report: "Report", fail_on: str, out: str) -> int:
         f"see {Path(out) / 'report.html'}",
     ]
     print("\n".join(lines))  # noqa: T201 - the output of the command
-    bad = is_at_least_as_severe(
-        report.worst_severity(), next(severity for severity in SEVERITIES if severity == fail_on)
-    )
-    return EXIT_FINDINGS if bad else EXIT_CLEAN
+    return EXIT_FINDINGS if is_at_least_as_severe(report.worst_severity(), fail_on) else EXIT_CLEAN
 
 
 def _one_line(message: str) -> str:

@@ -4,14 +4,34 @@
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
+
+from coordinator.cli.help import CommandWithPlainHelp
 
 ACCEPT_ALL = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
+class AuditCommand(CommandWithPlainHelp):
+    """The command with the help of the audit's options, which `audit.cli` declares, since Spark can start it alone."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options of the audit."""
+        from audit.cli import describe_options
+
+        with formatter.section("Options"):
+            formatter.write_dl(list(describe_options()))
+
+
 def audit(context: typer.Context) -> None:
-    """Audit a log on Spark."""
+    """Audit a log on Spark.
+
+    Reports whether the log of a node or a broker can be trusted, and what its groups did.
+
+    Exit code 0: no findings at or above --fail-on; 1: there are such findings; 2: the command is invalid, or the audit
+    could not run.
+    """
     from audit.cli import main
 
     raise typer.Exit(main(context.args, find_end_groups=find_end_groups))

@@ -29,6 +29,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "groupkeeper give-back --group orders --data-dir data",
         "groupkeeper give-back --group orders --data-dir data --execute",
     ),
+    "audit": (
+        "groupkeeper audit --log-dirs data --out audit-results",
+        "groupkeeper audit --log-dirs data --out audit-results --fail-on warning",
+    ),
     "groups list": (
         "groupkeeper groups list --state Empty",
         "groupkeeper groups list 'orders-*' --json",
@@ -112,7 +116,8 @@ def add_examples(tree: typer.Typer, words: tuple[str, ...] = ()) -> None:
         name = info.name or info.callback.__name__.replace("_", "-")
         examples = EXAMPLES.get(" ".join((*words, name)))
         if examples is not None:
-            info.cls = CommandWithPlainHelp
+            if not issubclass(info.cls or TyperCommand, CommandWithPlainHelp):
+                info.cls = CommandWithPlainHelp
             info.epilog = "\n".join(("\b", "Examples:", *(f"  {example}" for example in examples)))
     for group in tree.registered_groups:
         if group.typer_instance is not None:

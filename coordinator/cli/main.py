@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from coordinator.cli import log, partition_commands
-from coordinator.cli.audit import ACCEPT_ALL, audit
+from coordinator.cli.audit import ACCEPT_ALL, AuditCommand, audit
 from coordinator.cli.errors import EXIT_USAGE, CommandError, exit_on_errors
 from coordinator.cli.groups.app import app as groups
 from coordinator.cli.help import add_examples
@@ -50,7 +50,7 @@ app.command("import")(import_broker)
 app.command()(adopt)
 app.command("give-back")(give_back)
 app.command()(status)
-app.command(context_settings=ACCEPT_ALL, add_help_option=False)(audit)
+app.command(cls=AuditCommand, context_settings=ACCEPT_ALL)(audit)
 app.add_typer(groups, name="groups")
 app.add_typer(topics, name="topics")
 app.add_typer(log.app, name="log")

@@ -137,7 +137,11 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
         ),
         (
             ["--log-dirs", "EMPTY", "--out", "OUT", "--partitions", "0"],
-            "--partitions 0: expected 1 or more",
+            "--partitions 0: expected a whole number, 1 or more",
+        ),
+        (
+            ["--log-dirs", "EMPTY", "--out", "OUT", "--partitions", "x"],
+            "--partitions x: expected a whole number, 1 or more",
         ),
     ],
 )

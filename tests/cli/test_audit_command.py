@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `groupkeeper audit` finds out for the audit: the end groups of a node's topics."""
+"""What `groupkeeper audit` finds out for the audit: the end groups of a node's topics; and its help."""
 
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from audit.cli import parser
 from coordinator.cli.audit import find_end_groups
+from coordinator.cli.help import EXAMPLES
 from tests.support.command import groupkeeper
 from tests.support.service import serving
 
@@ -38,3 +43,16 @@ def test_a_damaged_catalogue_is_reported_and_stops_no_audit(
     (tmp_path / "catalogue.json").mkdir()
     assert list(find_end_groups([str(tmp_path)])) == []
     assert "Is a directory" in capsys.readouterr().err
+
+
+def test_the_audit_takes_the_options_of_its_examples() -> None:
+    for example in EXAMPLES["audit"]:
+        parser().parse_args(shlex.split(example)[2:])  # raises for an option that it does not know
+
+
+@pytest.mark.process
+def test_the_script_for_spark_tells_usage_errors_in_one_line_too() -> None:
+    command = [sys.executable, "-m", "audit", "--log-dirs", "a", "--out", "b", "--bogus"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "groupkeeper: no such option: --bogus (see audit --help)\n"
