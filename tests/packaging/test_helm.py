@@ -13,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from audit.cli import parser
 from bench.installed import ROOT
 from coordinator.config import Settings, load
 from coordinator.version import __version__
@@ -313,6 +314,16 @@ def test_the_audit_of_a_gateway_does_not_ask_it() -> None:
         job = render(*set_flags({**values, "audit.enabled": "true"}))["audit/CronJob"]
         (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
         assert container["args"] == ["audit", "--log-dirs=/data", "--out=/audit", *asked]
+
+
+@pytest.mark.parametrize("group", ["jobs-made", 20_000_000, 'a "name": #1'])
+def test_the_audit_knows_the_end_group_of_the_settings(group: str | int) -> None:
+    settings = json.dumps({"end.group": group})
+    job = render("--set-json", f"settings={settings}", "--set", "audit.enabled=true")["audit/CronJob"]
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    name, *flags = container["args"]
+    assert name == "audit"
+    assert parser().parse_args(flags).end_group == [str(group)]
 
 
 def test_the_alerting_rules_come_along_where_they_are_wanted() -> None:

@@ -28,6 +28,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- .Values.advertise | default (printf "%s:9092" (include "groupkeeper.name" .)) -}}
 {{- end -}}
 
+{{/* The value of a setting as text; Go writes large numbers with an exponent. */}}
+{{- define "groupkeeper.settingText" -}}
+{{- if kindIs "float64" . }}{{ toJson . }}{{ else }}{{ toString . }}{{ end -}}
+{{- end -}}
+
 {{- define "groupkeeper.claim" -}}
 {{- .Values.persistence.existingClaim | default (printf "%s-data" (include "groupkeeper.name" .)) -}}
 {{- end -}}
