@@ -8,13 +8,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from audit.options import SEVERITIES
 from audit.report import charts
-from audit.report.markdown import verdict
+from audit.report.markdown import section_title, verdict
 from audit.report.model import Report
 
 ROWS_SHOWN: Final = 5
 """The number of rows of each check; the others, up to ROWS_MAX, show on a click."""
 ROWS_MAX: Final = 200
-TITLES: Final = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}
 
 
 def html_page(report: Report) -> str:
@@ -28,7 +27,7 @@ def html_page(report: Report) -> str:
             verdict=verdict(report),
             worst=report.worst_severity() or "none",
             sections=[
-                (severity, TITLES[severity], report.results_of_severity(severity))
+                (severity, section_title(severity), report.results_of_severity(severity))
                 for severity in reversed(SEVERITIES)
             ],
             shown=ROWS_SHOWN,

@@ -2,7 +2,7 @@
 """The audit as Markdown for a mail, a chat, or the summary of a job."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from audit.report.model import CheckResult, Finding, Report
 
 FINDINGS_SHOWN: Final = 10
 """The number of findings of each check; a mail is short."""
+_WORDS: Final[Mapping[Severity, str]] = {"error": "error", "warning": "warning", "info": "note"}
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~&])")
 
 
@@ -29,11 +30,15 @@ def verdict(report: Report) -> str:
     """Return the audit in one sentence."""
     if not report.findings:
         return "Nothing to report: the log can be trusted."
-    named: tuple[tuple[Severity, str], ...] = (("error", "error"), ("warning", "warning"), ("info", "note"))
-    times = [(report.count_findings_of_severity(severity), word) for severity, word in named]
+    times = [(report.count_findings_of_severity(severity), word) for severity, word in _WORDS.items()]
     parts = [f"{number:,} {word}{'' if number == 1 else 's'}" for number, word in times if number]
     checks = len({finding.check for finding in report.findings})
     return f"{', '.join(parts)}, from {checks} check{'' if checks == 1 else 's'}."
+
+
+def section_title(severity: Severity) -> str:
+    """Return the heading above the findings of this severity."""
+    return f"{_WORDS[severity]}s".capitalize()
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -55,9 +60,8 @@ def _severity(report: Report, severity: Severity) -> Iterator[str]:
     found = report.results_of_severity(severity)
     if not found:
         return
-    title = {"error": "Errors", "warning": "Warnings", "info": "Remarks"}[severity]
     yield ""
-    yield f"## {title}"
+    yield f"## {section_title(severity)}"
     for one in found:
         yield from _check(one)
 

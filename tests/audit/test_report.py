@@ -135,6 +135,16 @@ def test_all_reports_count_alike() -> None:
     assert verdict(report(finding("growth", "warning", 1))) == "1 warning, from 1 check."
 
 
+def test_what_is_worth_knowing_is_a_note_in_all_reports() -> None:
+    noted = report(finding("replica_gap", "info", 1), finding("growth", "warning", 0))
+    assert verdict(noted) == "1 warning, 1 note, from 2 checks."
+    assert [title for title in render_markdown_report(noted).splitlines() if title.startswith("## ")] == [
+        "## Warnings",
+        "## Notes",
+    ]
+    assert "<h2>Notes</h2>" in html_page(noted)
+
+
 def test_the_mail_has_each_check_once_with_its_names_and_what_to_do() -> None:
     text = render_markdown_report(MANY)
     assert text.count("### ") == 3
