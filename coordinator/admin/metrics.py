@@ -22,7 +22,6 @@ from coordinator.admin.reference import (
     request_metrics,
 )
 from coordinator.admin.reference.metric_help_types import CounterHelp, GaugeHelp
-from coordinator.groups.classic.state import GroupState
 from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
@@ -207,8 +206,8 @@ class NodeCollector(Collector):
 
     def _gauges(self) -> Iterator[Metric]:
         by_state = group_metrics.GROUPS.make_family()
-        for state in GroupState:
-            by_state.add_metric([state.value], self.group_counts.states[state])
+        for state in self.manager.kinds.state_names:
+            by_state.add_metric([state], self.group_counts.states[state])
         yield by_state
         partitions = log_metrics.PARTITIONS.make_family()
         for name, count in self.partition_counts_by_state.items():

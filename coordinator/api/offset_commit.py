@@ -272,7 +272,7 @@ def _is_from_outside(group: Group, ctx: RequestContext) -> bool:
     """
     if ctx.client_id == CLI_CLIENT_ID:
         return True
-    return isinstance(group, ClassicGroup) and group.state is _EMPTY and group.generation_id > 0
+    return group.is_empty and group.generation_id > 0
 
 
 def _store_and_log(

@@ -58,6 +58,17 @@ class Group(Protocol):
     def member_count(self) -> int:
         """The number of members."""
 
+    # --- records ---
+
+    def apply_record(self, record: Record) -> bool:
+        """Apply a record of the group itself, live and while loading.
+
+        Returns False, and changes nothing, for the record that removes the group itself from the log.
+        """
+
+    def forget_records(self) -> None:
+        """Reset everything but the group's offsets, because the group itself was removed from the log."""
+
     # --- steps ---
 
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:

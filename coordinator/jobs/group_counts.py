@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the groups of each state, and finds the most active of what may be hundreds of thousands."""
 
-import enum
 import heapq
 from collections import Counter
 
@@ -15,7 +14,8 @@ from protocol.newtypes import GroupId
 class GroupCounts(msgspec.Struct):
     """The counts of all groups of a node, except groups that come or go during the count."""
 
-    states: Counter[enum.Enum] = msgspec.field(default_factory=Counter)
+    states: Counter[str] = msgspec.field(default_factory=Counter)
+    """The number of groups in each state, by the state's name for clients."""
     commits: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
     """The groups that have committed most, with the number of offsets since they are in memory; most first."""
     rebalances: list[tuple[int, GroupId]] = msgspec.field(default_factory=list)
@@ -50,7 +50,7 @@ async def count_groups(manager: GroupMetadataManager, top: int = 0) -> GroupCoun
     slices = Slices(manager.clock.nanos)
     for shard in list(manager.owned_partitions.values()):
         for kept in list(shard.groups.values()):
-            counts.states[kept.group.state] += 1
+            counts.states[kept.group.state.value] += 1
             commits.offer(kept.commits, kept.group_id)
             rebalances.offer(kept.rebalances, kept.group_id)
             if slices.is_over:

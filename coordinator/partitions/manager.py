@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
+from coordinator.groups.kinds import KINDS
 from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.logs.group_log import LogWriter
@@ -84,6 +85,8 @@ class GroupMetadataManager:
         self._log = log.bind()  # not looked up for each event of a group
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
+        self.kinds = KINDS
+        """The kinds of groups that partitions can hold, from their next load on."""
 
     # --- finding a group ---
 
@@ -135,7 +138,7 @@ class GroupMetadataManager:
         """Begin to lead a partition: requests for it get COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
         book_id = markers_group_id(partition, self.num_partitions)
-        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id)
+        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id, self.kinds)
         shard.readings_from_ms = self.clock.mono_ms()
         self.unreadable_partitions.pop(partition, None)
         return shard

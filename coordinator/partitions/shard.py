@@ -7,9 +7,9 @@ from typing import Final
 
 from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.classic.member import NEVER
-from coordinator.groups.classic.replay import apply_group_metadata, forget_metadata
 from coordinator.groups.group import Group
 from coordinator.groups.group_totals import GroupTotals
+from coordinator.groups.kinds import KINDS, GroupKind, GroupKinds
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.logs.group_log import LogWriter
 from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
@@ -87,6 +87,7 @@ class Shard:
         "groups",
         "hidden",
         "is_lost",
+        "kinds",
         "migrating",
         "other_groups",
         "partition",
@@ -96,14 +97,19 @@ class Shard:
     )
 
     def __init__(
-        self, partition: Partition, usage: GroupTotals | None = None, book_id: GroupId = NO_GROUP
+        self,
+        partition: Partition,
+        usage: GroupTotals | None = None,
+        book_id: GroupId = NO_GROUP,
+        kinds: GroupKinds = KINDS,
     ) -> None:
-        """Create a partition without groups; its groups count into `usage`, the totals of the node.
+        """Create a partition without groups, for groups of `kinds`, which count into `usage`, the totals of the node.
 
         `book_id` is the name of its book; a shard that is only read need not know it.
         """
         self.partition = partition
         self.usage = GroupTotals() if usage is None else usage
+        self.kinds = kinds
         self.placement: GroupPlacementTally | None = None
         """The partitions to which the loaded groups belong; None before the load."""
         self.is_lost = False
@@ -114,7 +120,7 @@ class Shard:
         self.appender: LogWriter | None = None  # None while loading
         self.absence_ticket: DurabilityTicket = DURABLE
         """The ticket of the newest removal of a group: a response that a group is absent waits for it."""
-        self.book = GroupEntry(self, ClassicGroup(book_id, self.usage))
+        self.book = GroupEntry(self, kinds.simple.make(book_id, self.usage))
         """The marks of the groups taken over from a cluster (`ownership_markers`), as offsets of a hidden group."""
         self.hidden: dict[GroupId, GroupEntry] = {}
         """Groups whose takeover or return is under way, or has ended half-way: they are hidden as well."""
@@ -159,10 +165,10 @@ class Shard:
             return kept
         if isinstance(record, OffsetCommitRecord):
             return self.apply_offset_commit(record.group, record.topic, record.partition, record.value)
-        if isinstance(record, GroupMetadataRecord):
-            return self._apply_group_metadata(record)
-        self._note_other_group(record)
-        return None
+        if isinstance(record, UnknownRecord):
+            self._note_other_group(record)
+            return None
+        return self._apply_group_record(record, self.kinds.by_record[type(record)])
 
     def apply_offset_commit(
         self, group_id: GroupId, topic: str, partition: int, value: OffsetAndMetadata | None
@@ -173,28 +179,42 @@ class Shard:
             kept.offsets.apply_offset(topic, partition, value)
         return kept
 
-    def _apply_group_metadata(self, record: GroupMetadataRecord) -> GroupEntry | None:
-        if record.value is not None:
-            kept = self._find_or_add(record.group)
-            apply_group_metadata(kept.classic_group, record.value)
-            return kept
+    def _apply_group_record(self, record: GroupMetadataRecord, kind: GroupKind) -> GroupEntry | None:
+        """Apply a record of a group itself; return the group, or None if it is gone now.
+
+        A simple group becomes one of the record's kind, as in Kafka. Raises ValueError for a group of another kind.
+        """
         found = self.groups.get(record.group)
         if found is None:
-            return None
+            if record.value is None:
+                return None
+            found = self.add_or_get_existing(self.make_uncached_group(record.group, kind))
+        elif found.group.kind != kind.name:
+            if found.group.protocol_type is not None:
+                raise ValueError(
+                    f"group {record.group}: a record of kind {kind.name}, and it is {found.group.kind}"
+                )
+            found.group.mark_dead_and_uncount()
+            found.group = kind.make(record.group, self.usage)
+            found.group.start_counting_in_totals()
+        if found.group.apply_record(record):
+            return found
         if found.offsets.count:
             # The tombstone of a group follows those of its offsets; if offsets are left, they are not lost with it.
-            forget_metadata(found.classic_group)
+            found.group.forget_records()
             return found
         self.remove(found)
         return None
 
     def _find_or_add(self, group_id: GroupId) -> GroupEntry:
         kept = self.groups.get(group_id)
-        return self.add_or_get_existing(self.make_uncached_group(group_id)) if kept is None else kept
+        if kept is not None:
+            return kept
+        return self.add_or_get_existing(self.make_uncached_group(group_id))
 
-    def make_uncached_group(self, group_id: GroupId) -> GroupEntry:
-        """Return an empty group that is not in the cache."""
-        kept = GroupEntry(self, ClassicGroup(group_id, self.usage))
+    def make_uncached_group(self, group_id: GroupId, kind: GroupKind | None = None) -> GroupEntry:
+        """Return an empty group, a simple one unless `kind` is passed, that is not in the cache."""
+        kept = GroupEntry(self, (kind or self.kinds.simple).make(group_id, self.usage))
         # A group of this name may have been deleted just now: responses about the new one wait for that.
         kept.ticket = self.absence_ticket
         return kept

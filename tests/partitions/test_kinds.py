@@ -5,18 +5,26 @@ import enum
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group import Group, Since
+from coordinator.groups.kinds import KINDS, GroupKind, GroupKinds
 from coordinator.groups.outcome import Instant, Outcome, Reply
-from coordinator.partitions.shard import GroupEntry
+from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import OffsetCommitRequest
-from protocol.newtypes import GroupId, Partition
-from storage.format.records import OffsetCommitRecord, Record
+from protocol.newtypes import GroupId, Offset, Partition
+from storage.format.records import (
+    GroupMetadataRecord,
+    GroupMetadataValue,
+    OffsetAndMetadata,
+    OffsetCommitRecord,
+    Record,
+)
 from tests.groups.harness import Call, Cluster
 
 SESSION_MS: Final = 1_000
@@ -28,6 +36,10 @@ class Lone(enum.Enum):
     HEARD = "Heard"
     SILENT = "Silent"
     GONE = "Gone"
+
+
+class LoneRecord(GroupMetadataRecord, frozen=True):
+    """A record of a group of another kind."""
 
 
 class LoneGroup:
@@ -42,6 +54,7 @@ class LoneGroup:
         self.wakeup_ms = SESSION_MS
         self.state = Lone.HEARD
         self.waiting: Any = None
+        self.applied = 0
         self.refused: list[ErrorCode] = []
 
     @property
@@ -59,6 +72,15 @@ class LoneGroup:
     @property
     def member_count(self) -> int:
         return int(self.state is Lone.HEARD)
+
+    def apply_record(self, record: Record) -> bool:
+        assert isinstance(record, LoneRecord)
+        self.state = Lone.SILENT
+        self.applied += 1
+        return record.value is not None
+
+    def forget_records(self) -> None:
+        self.state = Lone.GONE
 
     def on_loaded(self, env: GroupEnvironment, now: Instant) -> Outcome:
         return Outcome()
@@ -178,3 +200,51 @@ def test_who_waits_in_it_is_sent_on_when_the_partition_is_lost(kinds: Kinds) -> 
     assert kinds.group.is_dead
     assert call.response is ErrorCode.NOT_COORDINATOR
     assert kinds.cluster.manager.find(GroupId("lone")) is None
+
+
+# --- from the log ---
+
+GROUP: Final = GroupId("g")
+VALUE: Final = GroupMetadataValue("", 1, None, None, -1, ())
+OFFSET: Final = OffsetCommitRecord(GROUP, "t", 0, OffsetAndMetadata(Offset(7), -1, "", 1, None))
+
+
+def loaded(*records: Record) -> Shard:
+    """A partition that has read these records."""
+    lone = GroupKind("lone", Lone, (LoneRecord,), lambda group_id, _usage: LoneGroup(group_id))
+    shard = Shard(Partition(0), kinds=GroupKinds(KINDS.simple, lone))
+    for record in records:
+        shard.apply(record)
+    return shard
+
+
+@pytest.mark.parametrize("records", [[LoneRecord(GROUP, VALUE), OFFSET], [OFFSET, LoneRecord(GROUP, VALUE)]])
+def test_a_group_is_of_the_kind_of_its_records(records: list[Record]) -> None:
+    kept = loaded(*records).groups[GROUP]
+    assert isinstance(kept.group, LoneGroup)
+    assert kept.group.applied == 1
+    assert [offset.offset for _, _, offset in kept.offsets.all()] == [7]
+
+
+def test_a_group_that_only_offsets_name_is_a_classic_one() -> None:
+    assert loaded(OFFSET).groups[GROUP].group.kind == "classic"
+
+
+def test_a_group_whose_record_is_removed_goes_unless_it_has_offsets() -> None:
+    assert GROUP not in loaded(LoneRecord(GROUP, VALUE), LoneRecord(GROUP, None)).groups
+    assert GROUP not in loaded(LoneRecord(GROUP, None)).groups
+    left = loaded(LoneRecord(GROUP, VALUE), OFFSET, LoneRecord(GROUP, None)).groups[GROUP]
+    assert left.group.state is Lone.GONE
+    assert left.offsets.count == 1
+
+
+def test_records_of_two_kinds_under_one_name_are_no_group() -> None:
+    stable = GroupMetadataRecord(GROUP, msgspec.structs.replace(VALUE, protocol_type="consumer"))
+    with pytest.raises(ValueError, match="a record of kind lone, and it is classic"):
+        loaded(stable, LoneRecord(GROUP, VALUE))
+
+
+def test_the_states_of_all_kinds_are_counted() -> None:
+    kinds = GroupKinds(KINDS.simple, GroupKind("lone", Lone, (), lambda group_id, _: LoneGroup(group_id)))
+    assert kinds.state_names == [*KINDS.state_names, "Heard", "Silent", "Gone"]
+    assert len(set(KINDS.state_names)) == len(KINDS.state_names)

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from coordinator.groups.classic import rebalance, timeouts
+from coordinator.groups.classic import rebalance, replay, timeouts
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
 from coordinator.groups.config import GroupEnvironment
@@ -61,6 +61,21 @@ class ClassicGroup(GroupMetadata):
     def member_count(self) -> int:
         """The number of members."""
         return len(self.members)
+
+    # --- records ---
+
+    def apply_record(self, record: Record) -> bool:
+        """Apply the value of the group's record; return False, and change nothing, for its tombstone."""
+        assert isinstance(record, GroupMetadataRecord), f"{record} is no record of a classic group"
+        value = record.value
+        if value is None:
+            return False
+        replay.apply_group_metadata(self, value)
+        return True
+
+    def forget_records(self) -> None:
+        """Reset everything but the group's offsets, because its tombstone was read."""
+        replay.forget_metadata(self)
 
     # --- steps ---
 
