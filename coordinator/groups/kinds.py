@@ -2,7 +2,7 @@
 """The kinds of groups that a partition can hold, and which of them each type of record belongs to."""
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coordinator.groups.classic.group import KIND, ClassicGroup
@@ -21,13 +21,18 @@ class GroupKind:
         name: str,
         states: type[enum.Enum],
         record_types: Sequence[type[Any]],
-        make: Callable[[GroupId, GroupTotals], Group],
+        group_type: type[Any],
     ) -> None:
-        """`make` returns a new group that is in no partition yet."""
+        """`group_type` is the class of the groups: a Group that is made of its id and of the node's totals."""
         self.name: Final = name
         self.states: Final = states
         self.record_types: Final = record_types
-        self.make: Final = make
+        self.group_type: Final = group_type
+
+    def make(self, group_id: GroupId, usage: GroupTotals) -> Group:
+        """Return a new group that is in no partition yet; it counts into `usage`."""
+        made: Group = self.group_type(group_id, usage)
+        return made
 
 
 class GroupKinds:

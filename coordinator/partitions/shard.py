@@ -189,7 +189,7 @@ class Shard:
             if record.value is None:
                 return None
             found = self.add_or_get_existing(self.make_uncached_group(record.group, kind))
-        elif found.group.kind != kind.name:
+        elif type(found.group) is not kind.group_type:
             if found.group.protocol_type is not None:
                 raise ValueError(
                     f"group {record.group}: a record of kind {kind.name}, and it is {found.group.kind}"

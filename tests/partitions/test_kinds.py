@@ -11,6 +11,7 @@ import pytest
 from coordinator.groups.classic.member import NEVER
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group import Group, Since
+from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.kinds import KINDS, GroupKind, GroupKinds
 from coordinator.groups.outcome import Instant, Outcome, Reply
 from coordinator.partitions.shard import GroupEntry, Shard
@@ -49,7 +50,7 @@ class LoneGroup:
     protocol_type: str | None = "lone"
     generation_id = 0
 
-    def __init__(self, group_id: GroupId) -> None:
+    def __init__(self, group_id: GroupId, _usage: GroupTotals | None = None) -> None:
         self.group_id = group_id
         self.wakeup_ms = SESSION_MS
         self.state = Lone.HEARD
@@ -211,7 +212,7 @@ OFFSET: Final = OffsetCommitRecord(GROUP, "t", 0, OffsetAndMetadata(Offset(7), -
 
 def loaded(*records: Record) -> Shard:
     """A partition that has read these records."""
-    lone = GroupKind("lone", Lone, (LoneRecord,), lambda group_id, _usage: LoneGroup(group_id))
+    lone = GroupKind("lone", Lone, (LoneRecord,), LoneGroup)
     shard = Shard(Partition(0), kinds=GroupKinds(KINDS.simple, lone))
     for record in records:
         shard.apply(record)
@@ -245,6 +246,6 @@ def test_records_of_two_kinds_under_one_name_are_no_group() -> None:
 
 
 def test_the_states_of_all_kinds_are_counted() -> None:
-    kinds = GroupKinds(KINDS.simple, GroupKind("lone", Lone, (), lambda group_id, _: LoneGroup(group_id)))
+    kinds = GroupKinds(KINDS.simple, GroupKind("lone", Lone, (), LoneGroup))
     assert kinds.state_names == [*KINDS.state_names, "Heard", "Silent", "Gone"]
     assert len(set(KINDS.state_names)) == len(KINDS.state_names)
