@@ -65,6 +65,10 @@ PLANTED = (
         "What stands above the log port does not know which log it has",
     ),
     (
+        {"coordinator/cluster_requests/retrying.py": "import asyncio"},
+        "Requests to a cluster are data",
+    ),
+    (
         {"coordinator/app.py": "from storage.log_manager import LogManager"},
         "A node is given its log",
     ),

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.groups.changes import CurrentGroup
+from coordinator.cluster_requests.model import TopicPartition
 
 
 class ImportPlan(msgspec.Struct, frozen=True):
@@ -22,11 +23,11 @@ class ImportPlan(msgspec.Struct, frozen=True):
     """The offsets to commit, by group."""
     same: int
     """The number of offsets that the target already has."""
-    homeless: dict[str, list[PartitionRef]]
+    homeless: dict[str, list[TopicPartition]]
     """By group, partitions that the target will not have, since their topics were deleted or left out."""
     has_members: list[str]
     """The groups that have members at the target, which then takes no offsets for them."""
-    differs: dict[str, list[PartitionRef]]
+    differs: dict[str, list[TopicPartition]]
     """By group, the partitions whose offset at the target differs, and is not to be overwritten."""
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from coordinator.cli.cluster import group_offset_requests, groups, topics
-from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
+from coordinator.cli.cluster.client import Client, RefusedAnswer, get_answer_or_raise
 from coordinator.cli.cluster.error_texts import describe_refused_offsets
 from coordinator.cli.cluster.model import CommittedOffset, GroupListing
 from coordinator.cli.errors import CommandError, print_line
@@ -18,6 +18,7 @@ from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
 from coordinator.cli.options import NOTHING_DONE, make_client, parse_addresses
 from coordinator.cli.progress import ProgressBar
 from coordinator.cli.texts import format_count, format_first_few
+from coordinator.cluster_requests.retrying import RetryLater
 from protocol.errors import ErrorCode
 
 _WITH_OFFSETS: Final = ("", "classic", "consumer")
@@ -141,7 +142,7 @@ def _await_partitions(client: Client, counts: Mapping[str, int]) -> None:
         known = topics.partition_counts(client)
         for name, count in counts.items():
             if known.get(name, 0) < count:
-                raise ServerNotReady(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise RetryLater(f"waiting for topic {name}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     client.call_with_retries(attempt)
 

@@ -36,9 +36,9 @@ from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.batched_group_requests import BatchedGroupRequester, GroupsResponseOrError, TopicIds
 from coordinator.upstream.broker_connection import decode_upstream_answer
-from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.errors import UpstreamError, UpstreamNotKafka
 from protocol.apis import ApiKey
 from protocol.client_frames import decode_answer, encode_request

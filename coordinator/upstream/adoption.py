@@ -51,6 +51,7 @@ from enum import Enum
 from itertools import groupby, islice
 from typing import Any, Final, NamedTuple, Protocol
 
+from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
 from protocol.newtypes import GroupId
 
 ATTEMPTS_MAX: Final = 10
@@ -59,24 +60,6 @@ MAY_BE_WRITTEN: Final = "the cluster may have taken offsets of it, while it is s
 """The note on an error that has stopped an attempt to give a group back."""
 ROWS_AT_ONCE: Final = 50
 """The number of a request's offsets that are made together."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic that groups read."""
-
-    topic: str
-    partition: int
-
-
-class TransferredOffset(NamedTuple):
-    """A committed offset with its metadata and its leader epoch, which is -1 if it is not known."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-
-
-Offsets = Mapping[TopicPartition, TransferredOffset]
 
 
 def make_adoption_topic_structs(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A request in the form in which aiokafka's connection takes its own requests and reads their responses."""
+"""A request in the form in which aiokafka's connection takes its own requests, and its response."""
 
 import io
+from dataclasses import dataclass
+from typing import Any
 
+from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.config import Address
-from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import UpstreamLacksApiVersion, UpstreamNotKafka
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ProtocolError
@@ -13,10 +15,25 @@ from protocol.message_codecs import find_message_codec
 from protocol.wire import skip_tags
 
 
+@dataclass(frozen=True, slots=True)
+class UpstreamResponse:
+    """The bytes of a response: its body starts at `start` of `frame`."""
+
+    api: ApiKey
+    version: int
+    frame: bytes
+    start: int
+
+    @property
+    def encoded_body(self) -> memoryview:
+        """The bytes of the body, for comparisons."""
+        return memoryview(self.frame)[self.start :]
+
+
 class RequestOverAiokafka:
     """Encodes one request, in a version that the broker has, and finds the body of its response."""
 
-    def __init__(self, address: Address, question: UpstreamRequest) -> None:
+    def __init__(self, address: Address, question: ClusterRequest[Any]) -> None:
         self._address = address
         self._question = question
         self._version = 0

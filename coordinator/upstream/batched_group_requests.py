@@ -5,8 +5,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from coordinator.cluster_requests.request import ClusterRequest, get_versions, read_nothing
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_request_types import NEEDED, OPTIONAL, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamLacksApiVersion, UpstreamTimeout
 from coordinator.upstream.topics import UpstreamTopicsReader
 from protocol.apis import ApiKey, VersionRange
@@ -83,11 +84,11 @@ class BatchedGroupRequester:
         self, node_id: int, api: ApiKey, version: int, groups: Sequence[str], build: Build
     ) -> GroupsResponseOrError:
         has_ids = api is ApiKey.OFFSET_FETCH and version >= TOPIC_IDS_FROM
-        supported = NEEDED.get(api) or OPTIONAL[api]
+        supported = get_versions(api)
         oldest = version if has_ids else min(version, supported.min)
 
-        def question(versions: VersionRange, ids: TopicIds | None) -> UpstreamRequest:
-            return UpstreamRequest(api, versions, lambda chosen: build(groups, chosen, ids))
+        def question(versions: VersionRange, ids: TopicIds | None) -> ClusterRequest[Any]:
+            return ClusterRequest(api, versions, lambda chosen: build(groups, chosen, ids), read_nothing)
 
         try:
             asked = question(VersionRange(oldest, version), None)

@@ -15,10 +15,10 @@ import aiokafka.errors as kafka_errors
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
+from coordinator.cluster_requests.request import NEEDED, ClusterRequest, read_nothing
 from coordinator.config import Address, ConfigError
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
-from coordinator.upstream.aiokafka_request import RequestOverAiokafka, choose_version
-from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
+from coordinator.upstream.aiokafka_request import RequestOverAiokafka, UpstreamResponse, choose_version
 from coordinator.upstream.config import ReadFile, UpstreamConfig
 from coordinator.upstream.connect_errors import EXPECTED, describe_reason, probe_connect_error
 from coordinator.upstream.errors import (
@@ -119,7 +119,7 @@ class BrokerConnection:
         if closed is not None:
             await asyncio.wait([closed], timeout=CLOSE_TIMEOUT_S)
 
-    async def request_encoded_response(self, question: UpstreamRequest) -> UpstreamResponse:
+    async def request_encoded_response(self, question: ClusterRequest[Any]) -> UpstreamResponse:
         """Send a request, and return the response's bytes. Raises Unreachable and UpstreamLacksApiVersion."""
         request = RequestOverAiokafka(self.address, question)
         try:
@@ -143,8 +143,8 @@ class BrokerConnection:
         """Return the broker's api versions, by a new request: with SASL only one is allowed before the login."""
         from protocol.kafka_python_messages import ApiVersionsRequest
 
-        asked = UpstreamRequest(
-            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest()
+        asked = ClusterRequest(
+            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest(), read_nothing
         )
         try:
             response = decode_upstream_answer(await self.request_encoded_response(asked), self.address)

@@ -3,19 +3,29 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from coordinator.cluster_requests.groups import find_coordinators
+from coordinator.cluster_requests.metadata import metadata
+from coordinator.cluster_requests.request import ClusterRequest
+from coordinator.cluster_requests.retrying import (
+    RefusedByCluster,
+    RetryLater,
+    call_with_retries,
+    raise_for_code,
+)
 from coordinator.config import Address
+from coordinator.runtime.one_step_per_turn import run_step_per_turn
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.broker_connection import (
     BrokerConnection,
     Credentials,
     decode_answer_in_turns,
     decode_upstream_answer,
 )
-from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
     OtherCluster,
@@ -27,27 +37,15 @@ from coordinator.upstream.errors import (
     UpstreamRequestRefused,
     parse_error_code,
 )
-from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from coordinator.cluster_requests.groups import Coordinators
     from protocol.kafka_python_messages import MetadataResponse
 
 T = TypeVar("T")
 
-PATIENCE: Final = frozenset(
-    {
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.UNSTABLE_OFFSET_COMMIT,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)
-"""Retriable errors: a partition loads or moves, a transaction is open, or the offsets topic is being created."""
-FIRST_PAUSE_S: Final = 0.05
-LONGEST_PAUSE_S: Final = 1.0
 BROKERS_MAX: Final = 2_000
 """The most brokers: each takes a port in each gateway, and a connection that checks that it is alive."""
 COORDINATORS_MAX: Final = 20_000
@@ -67,14 +65,6 @@ class UpstreamBroker:
     def address(self) -> Address:
         """The address at which clients reach the broker."""
         return Address(self.host, self.port)
-
-
-class RetryLater(Exception):
-    """A broker has returned a retriable error; `code` is Kafka's."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class UpstreamCluster:
@@ -147,17 +137,7 @@ class UpstreamCluster:
         self, topics: list[str] | None, *, node_id: int | None = None
     ) -> UpstreamResponse:
         """Return the response of `fetch_metadata`, but not decoded: `decode_and_note_brokers` decodes it."""
-        from protocol.kafka_python_messages import MetadataRequest
-
-        def build(_version: int) -> MetadataRequest:
-            kind = MetadataRequest.MetadataRequestTopic
-            wanted = None if topics is None else [kind(name=name) for name in topics]
-            return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-
-        question = UpstreamRequest.from_fixed_message(ApiKey.METADATA, None)
-        return await self.send_request(
-            UpstreamRequest(question.api, question.versions, build), node_id=node_id
-        )
+        return await self.send_request(metadata(topics), node_id=node_id)
 
     def decode_and_note_brokers(self, answer: UpstreamResponse) -> "MetadataResponse":
         """Decode the response of `fetch_encoded_metadata`. Raises UpstreamError if the cluster cannot be used."""
@@ -188,7 +168,7 @@ class UpstreamCluster:
             self.brokers = brokers
 
     async def send_request(
-        self, question: UpstreamRequest, *, node_id: int | None = None
+        self, question: ClusterRequest[Any], *, node_id: int | None = None
     ) -> UpstreamResponse:
         """Send a request to one broker, or to any. Raises UpstreamError: Unreachable if `node_id` is no broker now."""
         if node_id is None:
@@ -198,20 +178,33 @@ class UpstreamCluster:
             raise Unreachable(f"broker {node_id}", "the cluster has no such broker now")
         return await self._ask_at(broker.address, question)
 
-    async def send_and_decode(self, question: UpstreamRequest, *, node_id: int | None = None) -> Any:
-        """Send a request to broker `node_id`, or to any, and return the decoded response. Raises UpstreamError."""
-        return await decode_answer_in_turns(
+    async def send_and_read(self, question: ClusterRequest[T], *, node_id: int | None = None) -> T:
+        """Send a request to broker `node_id`, or to any, and return what is read from the response.
+
+        Raises UpstreamError, and what reading raises.
+        """
+        response = await decode_answer_in_turns(
             await self.send_request(question, node_id=node_id), self.last_answering_address
         )
+        return await run_step_per_turn(question.read(response))
 
-    async def call_coordinator_once(self, group: str, question: UpstreamRequest) -> Any:
-        """Send a request to a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
+    async def call_coordinator_once(self, group: str, question: ClusterRequest[T]) -> T:
+        """Send a request to a group's coordinator, and return what is read from the response.
+
+        Raises UpstreamError, RefusedByCluster, and RetryLater while there is no coordinator.
+        """
         node_id = await self.look_up_coordinator(group)
         try:
-            return await self.send_and_decode(question, node_id=node_id)
+            return await self.send_and_read(question, node_id=node_id)
         except Unreachable:
             self.forget_coordinator(group)
-            raise RetryLater(ErrorCode.COORDINATOR_NOT_AVAILABLE) from None
+            raise RetryLater(
+                f"asking the coordinator of group {group}", ErrorCode.COORDINATOR_NOT_AVAILABLE
+            ) from None
+        except RetryLater as answer:
+            if answer.code == ErrorCode.NOT_COORDINATOR:
+                self.forget_coordinator(group)
+            raise
 
     async def look_up_coordinators(
         self, groups: Iterable[str]
@@ -238,18 +231,17 @@ class UpstreamCluster:
         self._coordinators.pop(group, None)
 
     async def call_with_retries(self, doing: str, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Repeat `attempt` while it raises RetryLater; after `upstream.request.timeout.ms` raise RetryTimeout."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._config.request_timeout_ms / 1000
-        pause_s = FIRST_PAUSE_S
-        while True:
-            try:
-                return await attempt()
-            except RetryLater as answer:
-                if loop.time() + pause_s >= deadline:
-                    raise RetryTimeout(doing, answer.code) from None
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        """Repeat `attempt` while it raises RetryLater; after `upstream.request.timeout.ms` raise RetryTimeout.
+
+        A RefusedByCluster that it raises becomes an UpstreamRequestRefused.
+        """
+        timeout_s = self._config.request_timeout_ms / 1000
+        try:
+            return await call_with_retries(attempt, asyncio.get_running_loop().time, asyncio.sleep, timeout_s)
+        except RetryLater as answer:
+            raise RetryTimeout(doing, answer.code) from None
+        except RefusedByCluster as answer:
+            raise UpstreamRequestRefused(answer.doing, answer.code, answer.message) from None
 
     # --- connections ---
 
@@ -258,7 +250,7 @@ class UpstreamCluster:
         """The address of the server that responded last, for messages."""
         return str(self._preferred or self._config.bootstrap_servers[0])
 
-    async def _ask_any(self, question: UpstreamRequest) -> UpstreamResponse:
+    async def _ask_any(self, question: ClusterRequest[Any]) -> UpstreamResponse:
         """Ask one broker after the other, first the one that responded last, so that views come from one broker."""
         worst: UpstreamError | None = None
         for address in self._candidates():
@@ -278,7 +270,7 @@ class UpstreamCluster:
         preferred = [] if self._preferred is None else [self._preferred]
         return list(dict.fromkeys([*preferred, *known, *self._config.bootstrap_servers]))
 
-    async def _ask_at(self, address: Address, question: UpstreamRequest) -> UpstreamResponse:
+    async def _ask_at(self, address: Address, question: ClusterRequest[Any]) -> UpstreamResponse:
         link = await self._link(address)
         was_used = link.used
         try:
@@ -299,7 +291,10 @@ class UpstreamCluster:
             return link
 
     async def look_up_coordinator(self, group: str) -> int:
-        """Return the broker id of a group's coordinator. Raises UpstreamError, and RetryLater while there is none."""
+        """Return the broker id of a group's coordinator.
+
+        Raises UpstreamError, RefusedByCluster, and RetryLater while there is none.
+        """
         known = self._coordinators.get(group)
         if known is not None:
             return known
@@ -307,15 +302,9 @@ class UpstreamCluster:
         raise_for_code(found.error_code, found.error_message, f"finding the coordinator of group {group}")
         return int(found.node_id)
 
-    async def _find_coordinators(self, groups: list[str]) -> Sequence[Any]:
+    async def _find_coordinators(self, groups: list[str]) -> "Coordinators":
         """Ask a broker for the coordinators of groups, and remember them. Raises UpstreamError."""
-        from protocol.kafka_python_messages import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=groups)
-        response = await self.send_and_decode(
-            UpstreamRequest.from_fixed_message(ApiKey.FIND_COORDINATOR, request)
-        )
-        rows: Sequence[Any] = response.coordinators
+        rows = await self.send_and_read(find_coordinators(groups))
         found = {row.key: int(row.node_id) for row in rows if row.error_code == ErrorCode.NONE}
         places = {int(row.node_id): (row.host, row.port) for row in rows if row.error_code == ErrorCode.NONE}
         if any(self._place(node_id) != place for node_id, place in places.items()):
@@ -338,14 +327,6 @@ class UpstreamCluster:
         for server in self._config.bootstrap_servers:
             if any(_is_same(place, own) for place in await _places(server) for own in ours):
                 raise UpstreamIsOurselves(f"{server} is an address of this node itself")
-
-
-def raise_for_code(code: int, message: str | None, doing: str) -> None:
-    """Return for NONE; raise RetryLater for a retriable error, and UpstreamRequestRefused for all others."""
-    if code in PATIENCE:
-        raise RetryLater(code)
-    if code != ErrorCode.NONE:
-        raise UpstreamRequestRefused(doing, code, message)
 
 
 Place = tuple[str, int]

@@ -4,24 +4,15 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from coordinator.upstream.adoption import TopicPartition
+from coordinator.cluster_requests.list_offsets import END, list_offsets
+from coordinator.cluster_requests.model import TopicPartition
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_request_types import UpstreamRequest
 from coordinator.upstream.errors import Unreachable
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
-if TYPE_CHECKING:
-    from protocol.kafka_python_messages import ListOffsetsResponse
-
-    AnsweredEnd = ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse
-
 PARTITIONS_PER_QUESTION: Final = 2_000
-LATEST: Final = -1
-READ_UNCOMMITTED: Final = 0
-READ_COMMITTED: Final = 1
 NO_LEADER: Final = -1
 _MOVED: Final = frozenset(
     {
@@ -80,9 +71,8 @@ class UpstreamEnds:
         for place in sorted(partitions):
             by_leader[self._leaders.get(place, NO_LEADER)].append(place)
         moved = set(by_leader.pop(NO_LEADER, ()))
-        isolation = READ_COMMITTED if read_committed else READ_UNCOMMITTED
         answers = await asyncio.gather(
-            *(self._ask_leader(leader, places, isolation) for leader, places in by_leader.items())
+            *(self._ask_leader(leader, places, read_committed) for leader, places in by_leader.items())
         )
         found: dict[TopicPartition, int] = {}
         for ends, elsewhere in answers:
@@ -91,46 +81,21 @@ class UpstreamEnds:
         return found, moved
 
     async def _ask_leader(
-        self, leader: int, places: Sequence[TopicPartition], isolation: int
+        self, leader: int, places: Sequence[TopicPartition], read_committed: bool
     ) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
         found: dict[TopicPartition, int] = {}
         moved: set[TopicPartition] = set()
         for start in range(0, len(places), PARTITIONS_PER_QUESTION):
             part = places[start : start + PARTITIONS_PER_QUESTION]
             try:
-                response = await self._cluster.send_and_decode(_question(part, isolation), node_id=leader)
+                answers = await self._cluster.send_and_read(
+                    list_offsets(part, END, read_committed=read_committed), node_id=leader
+                )
             except Unreachable:
                 return found, moved | set(places[start:])
-            for place, answer in _answers(response):
+            for place, answer in answers.items():
                 if answer.error_code == ErrorCode.NONE and answer.offset >= 0:
                     found[place] = answer.offset
                 elif answer.error_code in _MOVED:
                     moved.add(place)
         return found, moved
-
-
-def _question(places: Sequence[TopicPartition], isolation: int) -> UpstreamRequest:
-    from protocol.kafka_python_messages import ListOffsetsRequest
-
-    kind = ListOffsetsRequest.ListOffsetsTopic
-    by_topic: defaultdict[str, list[ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition]] = defaultdict(
-        list
-    )
-    for place in places:
-        by_topic[place.topic].append(
-            kind.ListOffsetsPartition(
-                partition_index=place.partition, current_leader_epoch=-1, timestamp=LATEST
-            )
-        )
-    topics = [kind(name=name, partitions=parts) for name, parts in by_topic.items()]
-    return UpstreamRequest.from_fixed_message(
-        ApiKey.LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
-    )
-
-
-def _answers(
-    response: "ListOffsetsResponse",
-) -> "Iterable[tuple[TopicPartition, AnsweredEnd]]":
-    for topic in response.topics:
-        for part in topic.partitions:
-            yield TopicPartition(topic.name, part.partition_index), part

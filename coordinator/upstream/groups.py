@@ -2,33 +2,27 @@
 """The groups that the cluster itself coordinates: their list, their states and their offsets."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from coordinator.upstream.adoption import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
-from coordinator.upstream.cluster import UpstreamCluster, raise_for_code
-from coordinator.upstream.cluster_request_types import UpstreamRequest
+from coordinator.cluster_requests.groups import ListedGroup, list_groups
+from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition
+from coordinator.cluster_requests.offsets import commit_offsets, delete_offsets, fetch_offsets
+from coordinator.cluster_requests.request import ClusterRequest, make_plain_request
+from coordinator.cluster_requests.retrying import raise_for_code
+from coordinator.upstream.adoption import ClusterGroupState
+from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import UpstreamLacksApiVersion
 from coordinator.upstream.open_transaction_partitions import Named, OpenTransactionPartitionLister
-from protocol import newtypes
 from protocol.apis import ApiKey, VersionRange
 from protocol.errors import ErrorCode
-from protocol.hot.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
 
 OFFSETS_PER_COMMIT: Final = 1_000
 """The most offsets of one OffsetCommit: Kafka appends them as one batch, whose size its log limits."""
-OFFSETS_PER_TURN: Final = 500
-"""The number of a response's offsets that are read before yielding to the event loop."""
-NO_GENERATION: Final = -1
 DESCRIBED_BYTES_MAX: Final = MAX_STRING_BYTES - 64
 """For a longer id "Group <id> not found." does not fit, and UNKNOWN_SERVER_ERROR is returned (as by Kafka 4.3)."""
 WITHOUT_MESSAGE: Final = VersionRange(5, 5)
@@ -38,16 +32,6 @@ STRANGER: Final = "groupkeeper-asks"
 _REFUSED_IN_FULL: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS}
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
-    """One group of ListGroups; `kind` is `classic`, `consumer`, `share` or `streams`, or empty from old brokers."""
-
-    group: GroupId
-    state: str
-    kind: str
-    protocol_type: str
 
 
 class UpstreamGroups:
@@ -95,7 +79,7 @@ class UpstreamGroups:
                 f"reading the offsets of group {group}", partial(self._committed, group, True, named)
             )
 
-    async def commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def commit(self, group: GroupId, offsets: Offsets) -> Errors:
         """Commit for a group without members, and return the partitions that were refused, with Kafka's error codes.
 
         Raises UpstreamError: UpstreamRequestRefused if the group has members (UNKNOWN_MEMBER_ID) or the user lacks
@@ -103,7 +87,7 @@ class UpstreamGroups:
         """
         return await self._in_parts(group, offsets, self._commit)
 
-    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
+    async def predict_commit_errors(self, group: GroupId, offsets: Offsets) -> Errors:
         """Return the partitions that `commit` would refuse, with Kafka's error codes, and store nothing.
 
         A member that does not exist commits them: a broker checks rights, topics and partitions before the group
@@ -116,10 +100,10 @@ class UpstreamGroups:
         self,
         group: GroupId,
         offsets: Offsets,
-        commit: Callable[[GroupId, Offsets], Awaitable[dict[TopicPartition, int]]],
-    ) -> dict[TopicPartition, int]:
+        commit: Callable[[GroupId, Offsets], Awaitable[Errors]],
+    ) -> Errors:
         items = sorted(offsets.items())
-        refused: dict[TopicPartition, int] = {}
+        refused: Errors = {}
         for start in range(0, len(items), self._offsets_per_commit):
             part = dict(items[start : start + self._offsets_per_commit])
             refused |= await self._cluster.call_with_retries(
@@ -127,15 +111,13 @@ class UpstreamGroups:
             )
         return refused
 
-    async def delete_offsets(
-        self, group: GroupId, places: Sequence[TopicPartition]
-    ) -> dict[TopicPartition, int]:
+    async def delete_offsets(self, group: GroupId, places: Sequence[TopicPartition]) -> Errors:
         """Delete offsets of a group without members, and return the partitions that were refused, with their errors.
 
         A missing offset is no error. Raises UpstreamError: UpstreamRequestRefused if the group has members, or the
         user lacks the right.
         """
-        refused: dict[TopicPartition, int] = {}
+        refused: Errors = {}
         for start in range(0, len(places), self._offsets_per_commit):
             part = places[start : start + self._offsets_per_commit]
             refused |= await self._cluster.call_with_retries(
@@ -146,33 +128,17 @@ class UpstreamGroups:
     # --- one attempt each ---
 
     async def _list_at(self, node_id: int) -> list[ListedGroup]:
-        from protocol.kafka_python_messages import ListGroupsRequest
-
         doing = f"listing the groups of broker {node_id}"
-
-        async def ask() -> list[ListedGroup]:
-            request = ListGroupsRequest(states_filter=[], types_filter=[])
-            response = await self._cluster.send_and_decode(
-                UpstreamRequest.from_fixed_message(ApiKey.LIST_GROUPS, request), node_id=node_id
-            )
-            raise_for_code(response.error_code, None, doing)
-            return [
-                ListedGroup(
-                    GroupId(g.group_id),
-                    g.group_state,
-                    (getattr(g, "group_type", "") or "").lower(),
-                    g.protocol_type,
-                )
-                for g in response.groups
-            ]
-
-        return await self._cluster.call_with_retries(doing, ask)
+        listed = await self._cluster.call_with_retries(
+            doing, lambda: self._cluster.send_and_read(list_groups(doing), node_id=node_id)
+        )
+        return [replace(group, kind=group.kind.lower()) for group in listed]
 
     async def _state(self, group: GroupId) -> ClusterGroupState:
         from protocol.kafka_python_messages import DescribeGroupsRequest
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        question = UpstreamRequest.from_fixed_message(ApiKey.DESCRIBE_GROUPS, request)
+        question = make_plain_request(ApiKey.DESCRIBE_GROUPS, request)
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
         if is_long:
             question = replace(question, versions=WITHOUT_MESSAGE)
@@ -229,81 +195,40 @@ class UpstreamGroups:
         return ClusterGroupState(kind, found.group_state, len(found.members))
 
     async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
-        topics = None if named is None else [_topic(*each) for each in named.items()]
-        wanted = OffsetFetchRequestGroup(group_id=group, topics=topics)
-        request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
-        response = await self._ask(group, ApiKey.OFFSET_FETCH, request)
-        (answer,) = response.groups
+        request = fetch_offsets([group], require_stable=require_stable, named=named)
+        (found,) = (await self._cluster.call_coordinator_once(group, request)).values()
         doing = f"reading the offsets of group {group}"
-        self._check(group, answer.error_code, None, doing)
-        offsets: dict[TopicPartition, TransferredOffset] = {}
-        rows = ((topic.name, part) for topic in answer.topics for part in topic.partitions)
-        for number, (topic, part) in enumerate(rows, 1):
-            if number % OFFSETS_PER_TURN == 0:
-                await asyncio.sleep(0)
-            self._check(group, part.error_code, f"{topic}-{part.partition_index}", doing)
-            if part.committed_offset >= 0:
-                offsets[TopicPartition(topic, part.partition_index)] = TransferredOffset(
-                    part.committed_offset, part.committed_leader_epoch, part.metadata or ""
-                )
-        return offsets
+        self._check(group, found.error_code, None, doing)
+        for place, code in found.errors.items():
+            self._check(group, code, str(place), doing)
+        return found.offsets
 
-    async def _commit(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
-        request = OffsetCommitRequest(
-            group_id=group, generation_id_or_member_epoch=NO_GENERATION, topics=_topics(offsets)
-        )
-        return await self._refused(group, request, _WHOLE_GROUP)
+    async def _commit(self, group: GroupId, offsets: Offsets) -> Errors:
+        return await self._refused(group, commit_offsets(group, offsets), _WHOLE_GROUP)
 
-    async def _commit_as_stranger(self, group: GroupId, offsets: Offsets) -> dict[TopicPartition, int]:
-        request = OffsetCommitRequest(
-            group_id=group,
-            generation_id_or_member_epoch=0,
-            member_id=newtypes.MemberId(STRANGER),
-            topics=_topics(offsets),
-        )
+    async def _commit_as_stranger(self, group: GroupId, offsets: Offsets) -> Errors:
+        request = commit_offsets(group, offsets, member=STRANGER, generation=0)
         refused = await self._refused(group, request, _WHOLE_GROUP - _STRANGERS)
         return {place: code for place, code in refused.items() if code not in _STRANGERS}
 
     async def _refused(
-        self, group: GroupId, request: OffsetCommitRequest, of_group: frozenset[ErrorCode]
-    ) -> dict[TopicPartition, int]:
+        self, group: GroupId, request: ClusterRequest[Errors], of_group: frozenset[ErrorCode]
+    ) -> Errors:
         """Return the partitions that a commit is refused for; raise for an error in `of_group`, common to all."""
-        response = await self._ask(group, ApiKey.OFFSET_COMMIT, request)
-        codes = {
-            TopicPartition(topic.name, part.partition_index): part.error_code
-            for topic in response.topics
-            for part in topic.partitions
-        }
-        for place, code in codes.items():
+        errors = await self._cluster.call_coordinator_once(group, request)
+        for place, code in errors.items():
             if code in of_group:
-                self._check(
-                    group, code, f"{place.topic}-{place.partition}", f"committing offsets of group {group}"
-                )
-        return {place: code for place, code in codes.items() if code != ErrorCode.NONE}
+                self._check(group, code, str(place), f"committing offsets of group {group}")
+        return errors
 
-    async def _remove(self, group: GroupId, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        from protocol.kafka_python_messages import OffsetDeleteRequest
-
-        kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
-        topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
-        for place in places:
-            topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
-            topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
-        request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
-        response = await self._ask(group, ApiKey.OFFSET_DELETE, request)
-        if response.error_code != ErrorCode.GROUP_ID_NOT_FOUND:  # else they have expired since they were read
-            self._check(group, response.error_code, None, f"deleting offsets of group {group}")
-        return {
-            TopicPartition(topic.name, part.partition_index): part.error_code
-            for topic in response.topics
-            for part in topic.partitions
-            if part.error_code not in _REMOVED
-        }
+    async def _remove(self, group: GroupId, places: Sequence[TopicPartition]) -> Errors:
+        deleted = await self._cluster.call_coordinator_once(group, delete_offsets(group, places))
+        if deleted.error_code != ErrorCode.GROUP_ID_NOT_FOUND:  # else they have expired since they were read
+            self._check(group, deleted.error_code, None, f"deleting offsets of group {group}")
+        return {place: code for place, code in deleted.errors.items() if code not in _REMOVED}
 
     async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
-        return await self._cluster.call_coordinator_once(
-            group, UpstreamRequest.from_fixed_message(api, request)
-        )
+        return await self._cluster.call_coordinator_once(group, make_plain_request(api, request))
 
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:
@@ -316,8 +241,8 @@ _NO_SUCH_GROUP: Final = frozenset(
 )
 """The errors of a newer kind's describing api for an unknown group; the last is for the empty id, which no group of
 such a kind can have."""
-_REMOVED: Final = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-"""The second is for a topic that the cluster has deleted: its offsets go with it."""
+_REMOVED: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""The error for a topic that the cluster has deleted: its offsets go with it."""
 _WHOLE_GROUP: Final = frozenset(
     {
         *_REFUSED_IN_FULL,
@@ -333,21 +258,3 @@ _STRANGERS: Final = frozenset(
     {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND}
 )
 """The errors for the commit of a member that does not exist, in a group that may not exist either."""
-
-
-def _topic(name: str, partitions: Sequence[int]) -> OffsetFetchRequestTopics:
-    return OffsetFetchRequestTopics(name=name, partition_indexes=list(partitions))
-
-
-def _topics(offsets: Mapping[TopicPartition, TransferredOffset]) -> list[OffsetCommitRequestTopic]:
-    by_topic: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for place, offset in offsets.items():
-        by_topic.setdefault(place.topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=place.partition,
-                committed_offset=newtypes.Offset(offset.offset),
-                committed_leader_epoch=offset.leader_epoch,
-                committed_metadata=offset.metadata,
-            )
-        )
-    return [OffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in by_topic.items()]

@@ -13,13 +13,13 @@ from typing import Final
 from coordinator.catalogue import upstream_cluster_id_file
 from coordinator.catalogue.names import OFFSETS_TOPIC
 from coordinator.catalogue.store import CatalogueStore
+from coordinator.cluster_requests.model import TopicPartition
 from coordinator.config import Address, Settings
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology import view
 from coordinator.topology.gateway_view import BrokerState, UpstreamState
-from coordinator.upstream.adoption import TopicPartition
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
 from coordinator.upstream.config import config_from
 from coordinator.upstream.departed_brokers import REASON, DepartedBrokers

@@ -14,8 +14,9 @@ from coordinator.cli.cluster import groups as asking
 from coordinator.cli.cluster import partition_offsets as ending
 from coordinator.cli.cluster.connection import PERHAPS_A_GATEWAY
 from coordinator.cli.cluster.error_texts import WAYS_OUT, describe_refused_offsets
-from coordinator.cli.cluster.model import CommittedOffset, GroupDetails, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset, GroupDetails
 from coordinator.cli.errors import CommandError
+from coordinator.cluster_requests.model import TopicPartition
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import (
@@ -326,7 +327,7 @@ def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) 
         node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 5))
         other.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 6))
         with Patience().client(node) as client:
-            places = [PartitionRef("orders", 0), PartitionRef("orders", 1), PartitionRef("orders", 9)]
+            places = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("orders", 9)]
             found = ending.fetch_offsets_at(client, places, ending.END)
     assert found == {places[0]: 5, places[1]: 6, places[2]: "UNKNOWN_TOPIC_OR_PARTITION"}
 
@@ -339,8 +340,8 @@ def test_a_partition_without_a_leader_is_waited_for(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, {("orders", 0): 5})
     patience = Patience()
     with patience.client(node) as client:
-        assert ending.fetch_offsets_at(client, [PartitionRef("orders", 0)], ending.END) == {
-            PartitionRef("orders", 0): 5
+        assert ending.fetch_offsets_at(client, [TopicPartition("orders", 0)], ending.END) == {
+            TopicPartition("orders", 0): 5
         }
     assert patience.pauses == 2
 
@@ -446,7 +447,7 @@ def test_a_server_that_is_too_old(groupkeeper: Command) -> None:
         listing = groupkeeper("groups", "list", "--bootstrap", old.bootstrap)
         describing = groupkeeper("groups", "describe", "g", "--bootstrap", old.bootstrap)
     needs = f"groupkeeper: 127.0.0.1:{old.port} offers"
-    assert listing == (1, "", f"{needs} no version of METADATA; this command needs 4 to 12\n")
+    assert listing == (1, "", f"{needs} no version of METADATA; this command needs 10 to 12\n")
     assert describing == (1, "", f"{needs} versions 0 to 2 of FIND_COORDINATOR; this command needs 4 to 4\n")
 
 

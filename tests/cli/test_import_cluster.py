@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.groups.changes import CurrentGroup
 from coordinator.cli.import_plan import ImportPlan, plan_cluster_import
+from coordinator.cluster_requests.model import TopicPartition
 from tests.cli.conftest import Command, consuming
 from tests.cli.terminals import on_a_terminal
 from tests.support import raw
@@ -205,5 +206,5 @@ def test_a_partition_that_will_not_be_there_is_left_out() -> None:
     plan = plan_cluster_import(
         {"orders": 2}, {}, {"g": rows}, {"g": CurrentGroup(0, False, {})}, overwrite=False
     )
-    assert plan.homeless == {"g": [PartitionRef("gone", 0), PartitionRef("orders", 7)]}
+    assert plan.homeless == {"g": [TopicPartition("gone", 0), TopicPartition("orders", 7)]}
     assert plan.offsets == {"g": [rows[1]]}

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import CommandError
 from coordinator.cli.resets.strategy import (
     CannotPlan,
@@ -28,13 +27,14 @@ from coordinator.cli.resets.strategy import (
 )
 from coordinator.cli.resets.times import parse_datetime, parse_duration
 from coordinator.cli.resets.wanted_partitions import is_wanted, parse_topics, select
+from coordinator.cluster_requests.model import TopicPartition
 
 OFFSETS = st.integers(0, 2**63 - 1)
-PLACES = st.builds(PartitionRef, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))
+PLACES = st.builds(TopicPartition, st.sampled_from(["orders", "jobs"]), st.integers(0, 5))
 
 
 @st.composite
-def states(draw: st.DrawFn) -> tuple[list[PartitionRef], OffsetsByPartition]:
+def states(draw: st.DrawFn) -> tuple[list[TopicPartition], OffsetsByPartition]:
     """Partitions with a start before their end, something committed in all of them, and a place at some time."""
     places = draw(st.lists(PLACES, unique=True, min_size=1))
     bounds = {place: sorted([draw(OFFSETS), draw(OFFSETS)]) for place in places}
@@ -47,7 +47,7 @@ def states(draw: st.DrawFn) -> tuple[list[PartitionRef], OffsetsByPartition]:
 
 
 @st.composite
-def strategies_for(draw: st.DrawFn, places: list[PartitionRef]) -> Strategy:
+def strategies_for(draw: st.DrawFn, places: list[TopicPartition]) -> Strategy:
     """Any strategy, that has something to say about each of the partitions."""
     given_offsets = {place: draw(OFFSETS) for place in places}
     simple: list[Strategy] = [ToEarliest(), ToLatest(), ToCurrent(), ToTime(0), ToGiven(given_offsets)]
@@ -57,7 +57,7 @@ def strategies_for(draw: st.DrawFn, places: list[PartitionRef]) -> Strategy:
 
 @given(states(), st.data())
 def test_a_plan_has_every_partition_and_no_other(
-    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
+    state: tuple[list[TopicPartition], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -66,7 +66,7 @@ def test_a_plan_has_every_partition_and_no_other(
 
 @given(states(), st.data())
 def test_a_plan_stays_between_start_and_end(
-    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
+    state: tuple[list[TopicPartition], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -80,7 +80,7 @@ def test_a_plan_stays_between_start_and_end(
 
 @given(states(), st.data())
 def test_a_plan_from_its_own_file_is_itself(
-    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject
+    state: tuple[list[TopicPartition], OffsetsByPartition], data: st.DataObject
 ) -> None:
     places, facts = state
     first = plan(data.draw(strategies_for(places)), places, facts)
@@ -89,7 +89,7 @@ def test_a_plan_from_its_own_file_is_itself(
 
 @given(states(), st.integers(-(2**62), 2**62), st.integers(-(2**62), 2**62))
 def test_shifts_add_up_where_nothing_is_in_the_way(
-    state: tuple[list[PartitionRef], OffsetsByPartition], first: int, second: int
+    state: tuple[list[TopicPartition], OffsetsByPartition], first: int, second: int
 ) -> None:
     places, facts = state
     assume(all(offset + min(first, first + second) >= 0 for offset in facts.committed.values()))
@@ -100,7 +100,7 @@ def test_shifts_add_up_where_nothing_is_in_the_way(
 
 @given(states(), st.data(), st.booleans())
 def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
-    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject, unchecked: bool
+    state: tuple[list[TopicPartition], OffsetsByPartition], data: st.DataObject, unchecked: bool
 ) -> None:
     places, facts = state
     strategy = data.draw(strategies_for(places))
@@ -118,12 +118,12 @@ def test_a_plan_looks_at_nothing_but_what_it_says_it_needs(
 @pytest.mark.parametrize("found", ["UNSUPPORTED_FOR_MESSAGE_FORMAT", -1])
 @given(state=states(), data=st.data())
 def test_without_a_fact_that_it_needs_nothing_is_planned(
-    state: tuple[list[PartitionRef], OffsetsByPartition], data: st.DataObject, found: str | int
+    state: tuple[list[TopicPartition], OffsetsByPartition], data: st.DataObject, found: str | int
 ) -> None:
     places, facts = state
     blind_to: list[Strategy] = [ToEarliest(), ToLatest(), ToOffset(7), ShiftBy(1), ToTime(0)]
     strategy = data.draw(st.sampled_from(blind_to))
-    unknown: Mapping[PartitionRef, int | str] = {**facts.ends, places[0]: found}
+    unknown: Mapping[TopicPartition, int | str] = {**facts.ends, places[0]: found}
     blind = OffsetsByPartition(committed={}, starts=unknown, ends=unknown, at_time=unknown)
     with pytest.raises(CannotPlan, match=str(places[0]) if not isinstance(strategy, ShiftBy) else "shifted"):
         plan(strategy, places, blind)
@@ -142,7 +142,7 @@ def test_without_a_fact_that_it_needs_nothing_is_planned(
 def test_what_a_node_cannot_know_has_a_way_out(
     strategy: Strategy, advice: str, answer: int | str | None
 ) -> None:
-    place = PartitionRef("work", 0)
+    place = TopicPartition("work", 0)
     unknown = {} if answer is None else {place: answer}
     time = (
         unknown
@@ -157,7 +157,7 @@ def test_what_a_node_cannot_know_has_a_way_out(
 
 
 def test_another_error_is_named() -> None:
-    place = PartitionRef("work", 0)
+    place = TopicPartition("work", 0)
     with pytest.raises(CannotPlan, match=r"^the end of work-0 is not known \(NOT_LEADER_OR_FOLLOWER\)$"):
         plan(ToLatest(), [place], OffsetsByPartition(ends={place: "NOT_LEADER_OR_FOLLOWER"}))
 
@@ -209,12 +209,12 @@ def test_partitions_are_chosen_by_pattern_list_and_range() -> None:
     wanted = parse_topics(["orders-*:0,2", "jobs"])
     chosen = select(wanted, topics)
     assert chosen == [
-        PartitionRef("jobs", 0),
-        PartitionRef("jobs", 1),
-        *(PartitionRef(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
+        TopicPartition("jobs", 0),
+        TopicPartition("jobs", 1),
+        *(TopicPartition(name, number) for name in ("orders-eu", "orders-us") for number in (0, 2)),
     ]
     assert all(is_wanted(place, wanted) for place in chosen)
-    assert not is_wanted(PartitionRef("orders-eu", 1), wanted)
+    assert not is_wanted(TopicPartition("orders-eu", 1), wanted)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_what_is_not_there_cannot_be_chosen(wanted: str, reason: str) -> None:
 
 
 def test_offsets_beyond_start_or_end_are_named() -> None:
-    places = [PartitionRef("t", number) for number in range(4)]
+    places = [TopicPartition("t", number) for number in range(4)]
     facts = OffsetsByPartition(
         committed=dict.fromkeys(places, 50),
         starts=dict.fromkeys(places, 10),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
 from coordinator.gateway.routing_types import TakeoverRequester
@@ -19,10 +20,7 @@ from coordinator.upstream.adoption import (
     ClusterGroupState,
     FetchedGroupOffsets,
     LocalOwnershipState,
-    Offsets,
     StoreAttemptOutcome,
-    TopicPartition,
-    TransferredOffset,
 )
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey

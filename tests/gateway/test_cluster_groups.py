@@ -13,6 +13,7 @@ import pytest
 
 from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
 from coordinator.authorization.authorizer import ALLOW_ALL
+from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook
 from coordinator.gateway.cluster_groups import AT_A_TIME, LACKING, NOT_ASKED, ClusterGroupAnswerer
@@ -22,10 +23,9 @@ from coordinator.gateway.routes import ApiRoutes
 from coordinator.gateway.routing_types import COORDINATOR, LENGTH_BYTES
 from coordinator.gateway.session import Session
 from coordinator.runtime.tasks import Tasks
-from coordinator.upstream.aiokafka_request import choose_version
+from coordinator.upstream.aiokafka_request import UpstreamResponse, choose_version
 from coordinator.upstream.batched_group_requests import BatchedGroupRequester
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import Unreachable, UpstreamNotKafka
 from protocol.apis import ApiKey, VersionRange
@@ -93,7 +93,7 @@ class Cluster(UpstreamCluster):
         self.may_answer.set()
 
     async def send_request(
-        self, question: UpstreamRequest, *, node_id: int | None = None
+        self, question: ClusterRequest[Any], *, node_id: int | None = None
     ) -> UpstreamResponse:
         api = question.api
         newest = self.newest.get(api, codec_versions(api))

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from coordinator.api.private.adopt_group import API, parse_offsets_in_steps
 from coordinator.api.slices import ITEMS_PER_SLICE
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
 from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
@@ -20,8 +21,6 @@ from coordinator.upstream.adoption import (
     FetchedGroupOffsets,
     LocalOwnershipState,
     StoreAttemptOutcome,
-    TopicPartition,
-    TransferredOffset,
 )
 from protocol.apis import ApiKey
 from protocol.headers import decode_request_header, encode_response

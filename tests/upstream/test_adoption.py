@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
 from coordinator.upstream.adoption import (
     ATTEMPTS_MAX,
     MAY_BE_WRITTEN,
@@ -29,10 +30,7 @@ from coordinator.upstream.adoption import (
     GiveBackResult,
     GroupRemovalOutcome,
     LocalOwnershipState,
-    Offsets,
     StoreAttemptOutcome,
-    TopicPartition,
-    TransferredOffset,
     adopt_group,
     give_back_group,
 )

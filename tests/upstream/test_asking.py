@@ -10,7 +10,8 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from coordinator.upstream.adoption import ClusterGroupState, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
+from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds

@@ -203,7 +203,7 @@ async def test_a_broker_that_is_too_old() -> None:
 
 
 async def test_a_gateway_before_the_cluster() -> None:
-    from coordinator.upstream.cluster_request_types import NEEDED
+    from coordinator.cluster_requests.request import NEEDED
 
     async with old_broker(NEEDED, node_id=1_000_001) as port:
         await refused(plain(port), UpstreamIsOurselves, "upstream.bootstrap.servers: ", "gateway")

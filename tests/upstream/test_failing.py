@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.upstream.adoption import TopicPartition, TransferredOffset
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds

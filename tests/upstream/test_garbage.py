@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.config import Address
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor

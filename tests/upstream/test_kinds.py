@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import pytest
 
+from coordinator.cluster_requests.request import OPTIONAL, ClusterRequest
 from coordinator.config import Address
 from coordinator.upstream.adoption import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_request_types import OPTIONAL, UpstreamRequest
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamError, UpstreamLacksApiVersion, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
@@ -40,7 +40,7 @@ class Played(UpstreamCluster):
         self._said = {api: list(answers) for api, answers in said.items()}
         self.asked: list[ApiKey] = []
 
-    async def call_coordinator_once(self, group: str, question: UpstreamRequest) -> Any:
+    async def call_coordinator_once(self, group: str, question: ClusterRequest[Any]) -> Any:
         """The next answer to this api."""
         assert question.build(0).__class__.__name__.startswith(RESPONSES[question.api].name[:-8])
         self.asked.append(question.api)

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
+from coordinator.cluster_requests.offsets import OFFSETS_PER_STEP
+from coordinator.cluster_requests.request import NEEDED, ClusterRequest, make_plain_request
 from coordinator.config import Address
-from coordinator.upstream.adoption import TopicPartition, TransferredOffset
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.broker_connection import LONG_BYTES
 from coordinator.upstream.cluster import UpstreamBroker, UpstreamCluster
-from coordinator.upstream.cluster_request_types import NEEDED, UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
-from coordinator.upstream.groups import OFFSETS_PER_TURN, UpstreamGroups
+from coordinator.upstream.groups import UpstreamGroups
 from protocol import newtypes
 from protocol.apis import ApiKey
 from protocol.bounds import REMEMBERED_NAME_MAX
@@ -43,7 +45,7 @@ class Large(UpstreamCluster):
         self.asked: Counter[ApiKey] = Counter()
 
     async def send_request(
-        self, question: UpstreamRequest, *, node_id: int | None = None
+        self, question: ClusterRequest[Any], *, node_id: int | None = None
     ) -> UpstreamResponse:
         """The answer of its only broker."""
         self.asked[question.api] += 1
@@ -89,7 +91,7 @@ def _offsets(_version: int) -> OffsetFetchResponse:
 
 async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> None:
     cluster = Large()
-    answer = await cluster.send_request(UpstreamRequest.from_fixed_message(ApiKey.OFFSET_FETCH, None))
+    answer = await cluster.send_request(make_plain_request(ApiKey.OFFSET_FETCH, None))
     assert len(answer.frame) > LONG_BYTES
     turns = 0
     reading = asyncio.create_task(UpstreamGroups(cluster).fetch_committed_offsets(GROUP))
@@ -101,7 +103,7 @@ async def test_the_offsets_of_a_very_large_group_are_read_in_many_turns() -> Non
         for number in range(COUNT // PER_TOPIC)
         for each in range(1, PER_TOPIC, 2)
     }
-    assert turns >= COUNT // ITEMS_PER_STEP + COUNT // OFFSETS_PER_TURN
+    assert turns >= COUNT // ITEMS_PER_STEP + COUNT // OFFSETS_PER_STEP
 
 
 @pytest.mark.parametrize(("length", "times"), [(REMEMBERED_NAME_MAX, 1), (REMEMBERED_NAME_MAX + 1, 2)])
@@ -110,7 +112,5 @@ async def test_the_coordinator_of_a_group_with_a_very_long_id_is_not_remembered(
 ) -> None:
     cluster = Large()
     for _ in range(2):
-        await cluster.call_coordinator_once(
-            "g" * length, UpstreamRequest.from_fixed_message(ApiKey.OFFSET_FETCH, None)
-        )
+        await cluster.call_coordinator_once("g" * length, make_plain_request(ApiKey.OFFSET_FETCH, None))
     assert cluster.asked[ApiKey.FIND_COORDINATOR] == times

@@ -4,9 +4,10 @@
 from pathlib import Path
 from typing import Any
 
+from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.config import Address
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.cluster import UpstreamCluster
-from coordinator.upstream.cluster_request_types import UpstreamRequest, UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from protocol.apis import ApiKey
 from tests.simulation.gateway.messages import answer
@@ -24,7 +25,7 @@ class Moving(UpstreamCluster):
     looks = 0
 
     async def send_request(
-        self, question: UpstreamRequest, *, node_id: int | None = None
+        self, question: ClusterRequest[Any], *, node_id: int | None = None
     ) -> UpstreamResponse:
         """What the broker says."""
         place: dict[str, Any] = {"node_id": 3, "host": "localhost", "port": self.port}

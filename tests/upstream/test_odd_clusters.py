@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from coordinator.config import Address
+from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.cluster import BROKERS_MAX, UpstreamCluster
-from coordinator.upstream.cluster_request_types import UpstreamResponse
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamNotKafka
 from coordinator.upstream.monitor import UpstreamMonitor

@@ -1,49 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of one cluster: finds the node for each request, and retries while the cluster is not ready.
 
-Metadata v4-v12 names nodes, controller and leaders, FindCoordinator v4 the coordinators of groups. Kafka has had these
-since 3.0.
+Metadata names nodes, controller and leaders, FindCoordinator the coordinators of groups.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
-from coordinator.cli.cluster.error_texts import explain_error, format_way_out
+from coordinator.cli.cluster.connection import NodeConnection
+from coordinator.cli.cluster.error_texts import describe_timeout, explain_error
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
+from coordinator.cluster_requests.groups import find_coordinators
+from coordinator.cluster_requests.metadata import metadata
+from coordinator.cluster_requests.retrying import RETRIABLE, RefusedByCluster, RetryLater, iterate_pauses_s
 from coordinator.config.values import Address
 from coordinator.upstream.errors import error_name
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from protocol.kafka_python_messages import FindCoordinatorResponse, MetadataResponse
+    from coordinator.cluster_requests.groups import Coordinators
+    from protocol.kafka_python_messages import MetadataResponse
 
 T = TypeVar("T")
 
-RETRIABLE: Final = {
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-}
-"""The errors that soon pass: a partition loads or moves, or the offsets topic is being created."""
-FIRST_PAUSE_S: Final = 0.05
-LONGEST_PAUSE_S: Final = 1.0
-GROUP_KEY_TYPE: Final = 0
 GROUPS_AT_ONCE: Final = 500
 """The number of groups that one request names, so that no response is very long."""
-
-
-class ServerNotReady(Exception):
-    """The server is not ready yet for what `doing` names, and a later attempt may succeed."""
-
-    def __init__(self, doing: str, code: int) -> None:
-        super().__init__(code)
-        self.doing = doing
-        self.code = code
 
 
 class RefusedAnswer(NamedTuple):
@@ -88,17 +73,17 @@ class Client:
             connection.close()
 
     def call_with_retries(self, attempt: Callable[[], T]) -> T:
-        """Repeat `attempt` while it raises ServerNotReady. Raises CommandError when this client's time is up."""
-        pause_s = FIRST_PAUSE_S
+        """Repeat `attempt` while it raises RetryLater. Raises CommandError when this client's time is up."""
+        pauses_s = iterate_pauses_s(self._clock, self._deadline)
         while True:
             try:
-                return attempt()
-            except ServerNotReady as answer:
-                if self._clock() + pause_s >= self._deadline:
-                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s"
-                    raise CommandError(f"{answer.doing}: {still}{format_way_out(answer.code)}") from None
+                with refusals_as_command_errors():
+                    return attempt()
+            except RetryLater as answer:
+                pause_s = next(pauses_s, None)
+                if pause_s is None:
+                    raise CommandError(describe_timeout(answer, self._timeout_s)) from None
             self._pause(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def connect(self, address: Address) -> NodeConnection:
         """Return the connection to a node. Raises CommandError if there can be none."""
@@ -128,16 +113,7 @@ class Client:
 
     def fetch_metadata(self, topics: Sequence[str] | None) -> "MetadataResponse":
         """Return the metadata of these topics, or of all; the request creates no topic."""
-        from protocol.kafka_python_messages import MetadataRequest
-
-        named = None
-        if topics is not None:
-            named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
-        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
-        response: MetadataResponse = self.bootstrap_connection().ask(
-            ApiKey.METADATA, SupportedVersionRange(4, 12), request
-        )
-        return response
+        return self.bootstrap_connection().ask(metadata(topics))
 
     def fetch_node_addresses(self) -> list[Address]:
         """Return the addresses of all nodes of the cluster."""
@@ -156,15 +132,9 @@ class Client:
         address = self.addresses_by_node_id(metadata).get(metadata.controller_id)
         return self.connect(address) if address else self.bootstrap_connection()
 
-    def find_coordinators(self, groups: Sequence[str]) -> "Sequence[FindCoordinatorResponse.Coordinator]":
+    def find_coordinators(self, groups: Sequence[str]) -> "Coordinators":
         """Return FindCoordinator's result for each of the groups, in their order."""
-        from protocol.kafka_python_messages import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key_type=GROUP_KEY_TYPE, coordinator_keys=list(groups))
-        response: FindCoordinatorResponse = self.bootstrap_connection().ask(
-            ApiKey.FIND_COORDINATOR, SupportedVersionRange(4, 4), request
-        )
-        return response.coordinators
+        return self.bootstrap_connection().ask(find_coordinators(groups))
 
     def ask_group_coordinators(
         self,
@@ -189,7 +159,7 @@ class Client:
                 if isinstance(answer, RefusedAnswer) and answer.code in RETRIABLE:
                     for each in [each for each in wanted if _is_not_ready(answers[each])]:
                         del answers[each]
-                    raise ServerNotReady(f"{doing} group {group}", answer.code)
+                    raise RetryLater(f"{doing} group {group}", answer.code)
 
         self.call_with_retries(attempt)
         return {group: answers[group] for group in wanted}
@@ -222,6 +192,15 @@ class Client:
         return get_answer_or_raise(answer, f"{doing} group {group}")
 
 
+@contextmanager
+def refusals_as_command_errors() -> Iterator[None]:
+    """Raise a CommandError for a RefusedByCluster."""
+    try:
+        yield
+    except RefusedByCluster as refused:
+        raise CommandError(f"{refused.doing}: {RefusedAnswer(refused.code, refused.message)}") from None
+
+
 def _is_not_ready(answer: object) -> bool:
     return isinstance(answer, RefusedAnswer) and answer.code in RETRIABLE
 
@@ -231,10 +210,3 @@ def get_answer_or_raise(answer: T | RefusedAnswer, doing: str) -> T:
     if isinstance(answer, RefusedAnswer):
         raise CommandError(f"{doing}: {answer}")
     return answer
-
-
-def raise_for_error_code(code: int, message: str | None, doing: str) -> None:
-    """Raise ServerNotReady for an error that soon passes, CommandError for any other error."""
-    if code in RETRIABLE:
-        raise ServerNotReady(doing, code)
-    get_answer_or_raise(None if code == ErrorCode.NONE else RefusedAnswer(code, message), doing)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from coordinator.cli.cluster import groups
-from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady, get_answer_or_raise
+from coordinator.cli.cluster.client import Client, RefusedAnswer, get_answer_or_raise
 from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.group_and_member_removal import leaving_identity, remove_at_coordinator
 from coordinator.cli.cluster.group_offset_requests import (
@@ -20,6 +20,7 @@ from coordinator.cli.cluster.group_offset_requests import (
 )
 from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import CommandError
+from coordinator.cluster_requests.retrying import RetryLater
 from protocol.errors import ErrorCode
 
 _THEY_ARE_BACK: Final = ErrorCode.UNKNOWN_MEMBER_ID.name
@@ -38,7 +39,7 @@ def fence_and_commit(client: Client, group: str, offsets: Sequence[CommittedOffs
             "setting offsets of", group, lambda each: _once(each, group, at_once)
         )
         if _THEY_ARE_BACK in failures.values():
-            raise ServerNotReady(doing, ErrorCode.UNKNOWN_MEMBER_ID)
+            raise RetryLater(doing, ErrorCode.UNKNOWN_MEMBER_ID)
         return failures
 
     failures = client.call_with_retries(attempt)

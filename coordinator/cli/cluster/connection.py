@@ -6,18 +6,21 @@ import ssl
 import struct
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self, TypeVar
 
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
+from coordinator.cluster_requests.request import ClusterRequest, make_plain_request, read_at_once
 from coordinator.config.values import Address
 from coordinator.upstream.errors import error_name
-from protocol.apis import ApiKey
+from protocol.apis import ApiKey, VersionRange
 from protocol.client_frames import decode_answer, encode_request
 from protocol.client_ids import CLI_CLIENT_ID
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.headers import RequestHeader
 from protocol.message_codecs import find_message_codec
+
+T = TypeVar("T")
 
 RESPONSE_BYTES_MAX: Final = 256 * 1024 * 1024
 """The maximum length of a response: a longer one shows that another protocol speaks on that port."""
@@ -32,13 +35,6 @@ PERHAPS_A_GATEWAY: Final = (
 
 class ConnectionClosed(CommandError):
     """The server has closed the connection."""
-
-
-class SupportedVersionRange(NamedTuple):
-    """The versions of one api that the caller supports, or that the server offers."""
-
-    min: int
-    max: int
 
 
 class NodeConnection:
@@ -87,7 +83,7 @@ class NodeConnection:
         """Close the socket of the connection."""
         self._socket.close()
 
-    def choose_version(self, api: ApiKey, known: SupportedVersionRange) -> int:
+    def choose_version(self, api: ApiKey, known: VersionRange) -> int:
         """Return the highest version of `api` that caller and server know. Raises CommandError if there is none."""
         offered = self._offered.get(api)
         if offered is None or offered.min > known.max or offered.max < known.min:
@@ -101,9 +97,13 @@ class NodeConnection:
         """Return whether the server offers the api at all."""
         return api in self._offered
 
-    def ask(self, api: ApiKey, known: SupportedVersionRange, request: object) -> Any:
-        """Send one request in the highest version that both know, and return the response. Raises CommandError."""
-        return self.call(api, self.choose_version(api, known), request)
+    def ask(self, request: ClusterRequest[T]) -> T:
+        """Send one request in the highest version that both know, and return what is read from the response.
+
+        Raises CommandError, RetryLater and RefusedByCluster.
+        """
+        version = self.choose_version(request.api, request.versions)
+        return read_at_once(request.read, self.call(request.api, version, request.build(version)))
 
     def call(self, api: ApiKey, version: int, request: object) -> Any:
         """Send one request and return the decoded response. Raises CommandError if that fails."""
@@ -128,7 +128,7 @@ class NodeConnection:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
         return message
 
-    def _ask_versions(self) -> dict[int, SupportedVersionRange]:
+    def _ask_versions(self) -> dict[int, VersionRange]:
         from protocol.kafka_python_messages import ApiVersionsRequest
 
         try:
@@ -138,8 +138,7 @@ class NodeConnection:
         if response.error_code != ErrorCode.NONE:
             raise CommandError(f"{self.name} refused ApiVersions: {error_name(response.error_code)}")
         return {
-            offer.api_key: SupportedVersionRange(offer.min_version, offer.max_version)
-            for offer in response.api_keys
+            offer.api_key: VersionRange(offer.min_version, offer.max_version) for offer in response.api_keys
         }
 
     def _authenticate(self, security: Security) -> None:
@@ -147,7 +146,7 @@ class NodeConnection:
         from protocol.kafka_python_messages import SaslAuthenticateRequest, SaslHandshakeRequest
 
         asked = SaslHandshakeRequest(mechanism=security.mechanism)
-        offered = self.ask(ApiKey.SASL_HANDSHAKE, SupportedVersionRange(1, 1), asked)
+        offered = self.ask(make_plain_request(ApiKey.SASL_HANDSHAKE, asked))
         if offered.error_code != ErrorCode.NONE:
             raise CommandError(
                 f"{self.name} refused {security.mechanism}: {error_name(offered.error_code)}; "
@@ -156,7 +155,7 @@ class NodeConnection:
         login = security.make_sasl_mechanism()
         while not login.is_done():
             request = SaslAuthenticateRequest(auth_bytes=login.auth_bytes())
-            answer = self.ask(ApiKey.SASL_AUTHENTICATE, SupportedVersionRange(0, 1), request)
+            answer = self.ask(make_plain_request(ApiKey.SASL_AUTHENTICATE, request))
             if answer.error_code != ErrorCode.NONE:
                 message = answer.error_message or error_name(answer.error_code)
                 raise CommandError(f"{self.name} refused the user: {message}")

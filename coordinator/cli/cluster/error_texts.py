@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from coordinator.cluster_requests.retrying import RetryLater
 from coordinator.upstream.errors import error_name
 from protocol.errors import ErrorCode
 
@@ -34,6 +35,12 @@ _WAYS_OUT_BY_NAME: Final = {error_name(code): way_out for code, way_out in WAYS_
 def explain_error(code: int) -> str:
     """Return the name of a Kafka error, with the way out in parentheses if there is one to name."""
     return f"{error_name(code)}{format_way_out(code)}"
+
+
+def describe_timeout(answer: RetryLater, timeout_s: float) -> str:
+    """Return a line that names the error which has lasted for `timeout_s`."""
+    still = f"still {error_name(answer.code)} after {timeout_s:g} s"
+    return f"{answer.doing}: {still}{format_way_out(answer.code)}"
 
 
 def format_way_out(code: int) -> str:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deletes groups and removes members: DeleteGroups v1-v3, LeaveGroup v3-v5."""
+"""Deletes groups and removes members: DeleteGroups, LeaveGroup."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coordinator.cli.cluster.client import Client, RefusedAnswer
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
+from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.model import GroupDetails, Member
+from coordinator.cluster_requests.request import make_plain_request
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.leave_group import LeaveGroupRequest, MemberIdentity
@@ -38,7 +39,7 @@ def delete_groups(client: Client, groups: Sequence[str]) -> dict[str, RefusedAns
 
     def ask(connection: NodeConnection, named: Sequence[str]) -> Mapping[str, RefusedAnswer | None]:
         request = DeleteGroupsRequest(groups_names=list(named))
-        results = connection.ask(ApiKey.DELETE_GROUPS, SupportedVersionRange(1, 3), request).results
+        results = connection.ask(make_plain_request(ApiKey.DELETE_GROUPS, request)).results
         return {each.group_id: _refused(each) for each in results}
 
     return client.ask_group_coordinators("deleting", groups, ask)
@@ -62,7 +63,7 @@ def remove_at_coordinator(
         for each in members
     ]
     request = LeaveGroupRequest(group_id=GroupId(group), members=identities)
-    response = connection.ask(ApiKey.LEAVE_GROUP, SupportedVersionRange(3, 5), request)
+    response = connection.ask(make_plain_request(ApiKey.LEAVE_GROUP, request))
     refused = _refused(response)
     if refused is not None:
         return refused

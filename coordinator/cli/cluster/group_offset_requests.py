@@ -1,40 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads, commits and deletes the offsets of groups: OffsetFetch v8-v9, OffsetCommit v8-v9, OffsetDelete v0.
+"""Reads, commits and deletes the offsets of groups."""
 
-v10 of the first two names topics by id only.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.client import Client, RefusedAnswer
+from coordinator.cli.cluster.connection import NodeConnection
+from coordinator.cli.cluster.model import CommittedOffset
+from coordinator.cluster_requests import offsets as requests
+from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.offsets import commit_offsets, fetch_offsets
+from coordinator.cluster_requests.retrying import RETRIABLE
 from coordinator.upstream.errors import error_name
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.hot.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
-)
-from protocol.hot.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
-from protocol.newtypes import GroupId, Offset
-
-if TYPE_CHECKING:
-    from protocol.kafka_python_messages import OffsetDeleteResponse
 
 OFFSETS_AT_ONCE: Final = 5_000
 """The maximum number of offsets that one request commits."""
 
-Failures = dict[PartitionRef, str]
+Failures = dict[TopicPartition, str]
 """The partitions that were refused, with the name of the error."""
 
 
@@ -48,26 +32,15 @@ def fetch_committed_offsets(
 def _committed_on(
     connection: NodeConnection, groups: Sequence[str]
 ) -> Mapping[str, list[CommittedOffset] | RefusedAnswer]:
-    everything = [OffsetFetchRequestGroup(group_id=GroupId(group), topics=None) for group in groups]
-    response: OffsetFetchResponse = connection.ask(
-        ApiKey.OFFSET_FETCH, SupportedVersionRange(8, 9), OffsetFetchRequest(groups=everything)
-    )
-    answers: dict[str, list[CommittedOffset] | RefusedAnswer] = {}
-    for answer in response.groups:
-        refused = answer.error_code != ErrorCode.NONE
-        answers[answer.group_id] = RefusedAnswer(answer.error_code) if refused else _offsets(answer)
-    return answers
+    return {
+        group: RefusedAnswer(found.error_code) if found.error_code else sorted(_rows(found.offsets))
+        for group, found in connection.ask(fetch_offsets(groups)).items()
+    }
 
 
-def _offsets(answer: OffsetFetchResponseGroup) -> list[CommittedOffset]:
-    return sorted(
-        CommittedOffset(
-            topic.name, p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata or ""
-        )
-        for topic in answer.topics
-        for p in topic.partitions
-        if p.error_code == ErrorCode.NONE
-    )
+def _rows(offsets: Offsets) -> Iterator[CommittedOffset]:
+    for place, (offset, leader_epoch, metadata) in offsets.items():
+        yield CommittedOffset(place.topic, place.partition, offset, leader_epoch, metadata)
 
 
 def commit(client: Client, group: str, offsets: Iterable[CommittedOffset]) -> Failures:
@@ -86,46 +59,28 @@ def commit_at_coordinator(
     connection: NodeConnection, group: str, offsets: Sequence[CommittedOffset]
 ) -> Failures | RefusedAnswer:
     """Commit offsets over the connection to the group's coordinator."""
-    topics: dict[str, OffsetCommitRequestTopic] = {}
-    for each in offsets:
-        topic = topics.setdefault(each.topic, OffsetCommitRequestTopic(name=each.topic, partitions=[]))
-        topic.partitions.append(
-            OffsetCommitRequestPartition(
-                partition_index=each.partition,
-                committed_offset=Offset(each.offset),
-                committed_leader_epoch=each.leader_epoch,
-                committed_metadata=each.metadata,
-            )
-        )
-    request = OffsetCommitRequest(group_id=GroupId(group), topics=list(topics.values()))
-    return _failures(connection.ask(ApiKey.OFFSET_COMMIT, SupportedVersionRange(8, 9), request))
+    wanted = {
+        each.place: TransferredOffset(each.offset, each.leader_epoch, each.metadata) for each in offsets
+    }
+    return _failures(connection.ask(commit_offsets(group, wanted)))
 
 
-def delete_offsets(client: Client, group: str, places: Iterable[PartitionRef]) -> Failures:
+def delete_offsets(client: Client, group: str, places: Iterable[TopicPartition]) -> Failures:
     """Delete committed offsets; return the refused partitions. Raises CommandError if the whole request is refused."""
-    from protocol.kafka_python_messages import OffsetDeleteRequest
-
-    kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    topics: dict[str, OffsetDeleteRequest.OffsetDeleteRequestTopic] = {}
-    for place in places:
-        topic = topics.setdefault(place.topic, kind(name=place.topic, partitions=[]))
-        topic.partitions.append(kind.OffsetDeleteRequestPartition(partition_index=place.partition))
-    request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
+    request = requests.delete_offsets(group, places)
 
     def ask(connection: NodeConnection) -> Failures | RefusedAnswer:
-        response = connection.ask(ApiKey.OFFSET_DELETE, SupportedVersionRange(0, 0), request)
-        if response.error_code != ErrorCode.NONE:
-            return RefusedAnswer(response.error_code)
-        return _failures(response)
+        deleted = connection.ask(request)
+        if deleted.error_code != ErrorCode.NONE:
+            return RefusedAnswer(deleted.error_code)
+        return _failures(deleted.errors)
 
     return client.ask_group_coordinator("deleting offsets of", group, ask)
 
 
-def _failures(response: "OffsetCommitResponse | OffsetDeleteResponse") -> Failures | RefusedAnswer:
-    codes = {
-        PartitionRef(t.name, p.partition_index): p.error_code for t in response.topics for p in t.partitions
-    }
-    not_ready = [code for code in codes.values() if code in RETRIABLE]
+def _failures(errors: Errors) -> Failures | RefusedAnswer:
+    """Return the names of the errors; the refusal of all partitions if an error soon passes."""
+    not_ready = [code for code in errors.values() if code in RETRIABLE]
     if not_ready:
         return RefusedAnswer(not_ready[0])
-    return {place: error_name(code) for place, code in codes.items() if code != ErrorCode.NONE}
+    return {place: error_name(code) for place, code in errors.items()}

@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from coordinator.cli.cluster.client import RETRIABLE, Client, RefusedAnswer, raise_for_error_code
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
+from coordinator.cli.cluster.client import Client, RefusedAnswer
+from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.model import AssignedTopic, GroupDetails, GroupListing, Member
+from coordinator.cluster_requests import groups as cluster_requests
+from coordinator.cluster_requests.request import make_plain_request
+from coordinator.cluster_requests.retrying import RETRIABLE
 from coordinator.config.values import Address
 from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
@@ -27,7 +30,7 @@ from storage.disk.layout import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from protocol.consumer_group_messages import ConsumerGroupDescribeResponse
-    from protocol.kafka_python_messages import DescribeGroupsResponse, ListGroupsResponse
+    from protocol.kafka_python_messages import DescribeGroupsResponse
 
     ClassicGroup = DescribeGroupsResponse.DescribedGroup
     ClassicMember = ClassicGroup.DescribedGroupMember
@@ -50,21 +53,9 @@ def list_groups(client: Client, states: Sequence[str] = (), types: Sequence[str]
 def _list_on(
     client: Client, node: Address, states: Sequence[str], types: Sequence[str]
 ) -> list[GroupListing]:
-    from protocol.kafka_python_messages import ListGroupsRequest
-
-    doing = f"listing the groups of {node}"
-
-    def ask() -> "ListGroupsResponse":
-        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-        versions = SupportedVersionRange(5 if types else 4, 5)
-        response: ListGroupsResponse = client.connect(node).ask(ApiKey.LIST_GROUPS, versions, request)
-        raise_for_error_code(response.error_code, None, doing)
-        return response
-
-    return [
-        GroupListing(g.group_id, g.group_state, getattr(g, "group_type", "") or "", g.protocol_type)
-        for g in client.call_with_retries(ask).groups
-    ]
+    request = cluster_requests.list_groups(f"listing the groups of {node}", states, types)
+    listed = client.call_with_retries(lambda: client.connect(node).ask(request))
+    return [GroupListing(each.group, each.state, each.kind, each.protocol_type) for each in listed]
 
 
 def expand_group_patterns(client: Client, patterns: Sequence[str]) -> list[str]:
@@ -152,9 +143,7 @@ def _ask_classic(connection: NodeConnection, groups: Sequence[str]) -> "Sequence
     from protocol.kafka_python_messages import DescribeGroupsRequest
 
     request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-    response: DescribeGroupsResponse = connection.ask(
-        ApiKey.DESCRIBE_GROUPS, SupportedVersionRange(5, 6), request
-    )
+    response: DescribeGroupsResponse = connection.ask(make_plain_request(ApiKey.DESCRIBE_GROUPS, request))
     by_group = {each.group_id: each for each in response.groups}
     return [by_group.get(group, each) for group, each in zip(groups, response.groups, strict=True)]
 
@@ -164,7 +153,7 @@ def _ask_consumer(connection: NodeConnection, groups: Sequence[str]) -> "Sequenc
 
     request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
     response: ConsumerGroupDescribeResponse = connection.ask(
-        ApiKey.CONSUMER_GROUP_DESCRIBE, SupportedVersionRange(0, 1), request
+        make_plain_request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
     )
     return response.groups
 

@@ -2,19 +2,10 @@
 """The data that clusters return and that the `groups` commands show; the field names are those of their JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-
-class PartitionRef(NamedTuple):
-    """Names one partition of a topic: its topic and its number."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
+from coordinator.cluster_requests.model import TopicPartition
 
 
 class GroupListing(msgspec.Struct, frozen=True):
@@ -49,9 +40,9 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     is_classic: bool | None = None
 
     @property
-    def assigned_partitions(self) -> list[PartitionRef]:
+    def assigned_partitions(self) -> list[TopicPartition]:
         """The partitions that are assigned to the member."""
-        return [PartitionRef(of.topic, partition) for of in self.assignment for partition in of.partitions]
+        return [TopicPartition(of.topic, partition) for of in self.assignment for partition in of.partitions]
 
 
 class GroupDetails(msgspec.Struct, frozen=True):
@@ -79,9 +70,9 @@ class CommittedOffset(msgspec.Struct, frozen=True, order=True):
     metadata: str = ""
 
     @property
-    def place(self) -> PartitionRef:
+    def place(self) -> TopicPartition:
         """The partition of the offset."""
-        return PartitionRef(self.topic, self.partition)
+        return TopicPartition(self.topic, self.partition)
 
 
 class GroupView(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -168,14 +159,16 @@ def _lag(offsets: Iterable[OffsetView]) -> int | None:
     return sum(lags) if lags else None
 
 
-def list_group_partitions(details: GroupDetails, committed: Sequence[CommittedOffset]) -> list[PartitionRef]:
+def list_group_partitions(
+    details: GroupDetails, committed: Sequence[CommittedOffset]
+) -> list[TopicPartition]:
     """Return every partition that has an offset or a reader, in order."""
     assigned = {place for member in details.members for place in member.assigned_partitions}
     return sorted(assigned | {offset.place for offset in committed})
 
 
 def offset_views(
-    details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[PartitionRef, int]
+    details: GroupDetails, committed: Sequence[CommittedOffset], ends: Mapping[TopicPartition, int]
 ) -> list[OffsetView]:
     """Return every partition that has an offset or a reader, in order; `ends` has the known ends."""
     owners = {place: member for member in details.members for place in member.assigned_partitions}

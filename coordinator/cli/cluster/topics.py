@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists, describes and changes the topics of a cluster.
 
-Uses Metadata, ListOffsets and DescribeConfigs v1-v4, and at the controller CreateTopics v5-v7, CreatePartitions v2-v3,
-IncrementalAlterConfigs v0-v1 and DeleteTopics v4-v5.
+Uses Metadata, ListOffsets and DescribeConfigs, and at the controller CreateTopics, CreatePartitions,
+IncrementalAlterConfigs and DeleteTopics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,11 @@ from uuid import UUID
 import msgspec
 
 from coordinator.cli.cluster import partition_offsets
-from coordinator.cli.cluster.client import Client, RefusedAnswer, ServerNotReady
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
-from coordinator.cli.cluster.model import PartitionRef
+from coordinator.cli.cluster.client import Client, RefusedAnswer
+from coordinator.cli.cluster.connection import NodeConnection
+from coordinator.cluster_requests.model import TopicPartition
+from coordinator.cluster_requests.request import make_plain_request
+from coordinator.cluster_requests.retrying import RetryLater
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -112,7 +114,7 @@ def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     """Return the details of the existing topics of these names, in the order of the names."""
     topics = _usable(client, names)
     places = [
-        PartitionRef(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
+        TopicPartition(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
     ]
     starts = partition_offsets.select_known_offsets(
         partition_offsets.fetch_offsets_at(client, places, partition_offsets.START)
@@ -144,10 +146,10 @@ def _id(topic: "SeenTopic") -> str | None:
 def _partition(
     topic: str,
     each: "SeenPartition",
-    starts: Mapping[PartitionRef, int],
-    ended: Mapping[PartitionRef, int],
+    starts: Mapping[TopicPartition, int],
+    ended: Mapping[TopicPartition, int],
 ) -> PartitionView:
-    place = PartitionRef(topic, each.partition_index)
+    place = TopicPartition(topic, each.partition_index)
     return PartitionView(
         each.partition_index,
         each.leader_id,
@@ -169,7 +171,7 @@ def fetch_configs(client: Client, names: Sequence[str]) -> dict[str, dict[str, s
         kind(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
     ]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
-    answer = client.bootstrap_connection().ask(ApiKey.DESCRIBE_CONFIGS, SupportedVersionRange(1, 4), request)
+    answer = client.bootstrap_connection().ask(make_plain_request(ApiKey.DESCRIBE_CONFIGS, request))
     return {
         each.resource_name: {
             config.name: "" if config.value is None else config.value
@@ -202,7 +204,7 @@ def create(client: Client, topics: Sequence[NewTopic]) -> Answers:
     return _change(
         client,
         "creating topics",
-        lambda controller: controller.ask(ApiKey.CREATE_TOPICS, SupportedVersionRange(5, 7), request).topics,
+        lambda controller: controller.ask(make_plain_request(ApiKey.CREATE_TOPICS, request)).topics,
     )
 
 
@@ -216,9 +218,7 @@ def set_partitions(client: Client, counts: Mapping[str, int]) -> Answers:
     return _change(
         client,
         "adding partitions",
-        lambda controller: (
-            controller.ask(ApiKey.CREATE_PARTITIONS, SupportedVersionRange(2, 3), request).results
-        ),
+        lambda controller: controller.ask(make_plain_request(ApiKey.CREATE_PARTITIONS, request)).results,
     )
 
 
@@ -250,7 +250,7 @@ def alter_configs(
         client,
         "changing settings",
         lambda controller: (
-            controller.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, SupportedVersionRange(0, 1), request).responses
+            controller.ask(make_plain_request(ApiKey.INCREMENTAL_ALTER_CONFIGS, request)).responses
         ),
         name_field="resource_name",
     )
@@ -264,9 +264,7 @@ def delete(client: Client, names: Sequence[str]) -> Answers:
     return _change(
         client,
         "deleting topics",
-        lambda controller: (
-            controller.ask(ApiKey.DELETE_TOPICS, SupportedVersionRange(4, 5), request).responses
-        ),
+        lambda controller: controller.ask(make_plain_request(ApiKey.DELETE_TOPICS, request)).responses,
     )
 
 
@@ -275,7 +273,7 @@ def _change(client: Client, doing: str, ask: Any, name_field: str = "name") -> A
         controller: NodeConnection = client.connect_to_controller()
         answers = ask(controller)
         if any(each.error_code == ErrorCode.NOT_CONTROLLER for each in answers):
-            raise ServerNotReady(doing, ErrorCode.NOT_CONTROLLER)
+            raise RetryLater(doing, ErrorCode.NOT_CONTROLLER)
         return {getattr(each, name_field): _refused(each) for each in answers}
 
     return client.call_with_retries(attempt)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import CommandError, print_line
 from coordinator.cli.options import NOTHING_DONE
 from coordinator.cli.progress import ProgressBar
 from coordinator.cli.texts import format_count, format_first_few
+from coordinator.cluster_requests.model import TopicPartition
 from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class CurrentGroup(msgspec.Struct, frozen=True):
 
     members: int
     exists: bool
-    committed: Mapping[PartitionRef, CommittedOffset]
+    committed: Mapping[TopicPartition, CommittedOffset]
 
     @property
     def has_members(self) -> bool:
@@ -35,7 +36,7 @@ class CurrentGroup(msgspec.Struct, frozen=True):
         return self.members > 0
 
     @property
-    def offsets(self) -> dict[PartitionRef, int]:
+    def offsets(self) -> dict[TopicPartition, int]:
         """The committed offsets, by partition."""
         return {place: each.offset for place, each in self.committed.items()}
 
@@ -46,7 +47,7 @@ class GroupOffsetsChange(msgspec.Struct, frozen=True):
     group: str
     current: CurrentGroup
     wanted: Sequence[CommittedOffset]
-    kept: Sequence[PartitionRef] = ()
+    kept: Sequence[TopicPartition] = ()
     """The partitions in `wanted` whose requested offset lies before the start, or behind the end."""
 
 

@@ -13,7 +13,8 @@ from coordinator.cli.options import ClusterOptions, GroupSelection, Json, Watch
 
 if TYPE_CHECKING:
     from coordinator.cli.cluster.client import Client
-    from coordinator.cli.cluster.model import CommittedOffset, GroupDescription, GroupDetails, PartitionRef
+    from coordinator.cli.cluster.model import CommittedOffset, GroupDescription, GroupDetails
+    from coordinator.cluster_requests.model import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def fetch_descriptions(
     return [_view(details, committed.get(group), ends, parts) for group, details in found.items()], failed
 
 
-def fetch_known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[PartitionRef, int]":
+def fetch_known_ends(client: "Client", places: "set[TopicPartition]") -> "dict[TopicPartition, int]":
     """Return the known end offsets of the partitions; if the request fails, print the error and return none."""
     from coordinator.cli.cluster import partition_offsets
 
@@ -128,7 +129,7 @@ def fetch_known_ends(client: "Client", places: "set[PartitionRef]") -> "dict[Par
 def _view(
     details: "GroupDetails",
     committed: "list[CommittedOffset] | None",
-    ends: "dict[PartitionRef, int]",
+    ends: "dict[TopicPartition, int]",
     parts: PartsToDescribe,
 ) -> "GroupDescription":
     from coordinator.cli.cluster import model

@@ -9,7 +9,7 @@ import msgspec
 
 from coordinator.cli.cluster import partition_offsets
 from coordinator.cli.cluster.client import Client
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.cluster.topics import partition_counts
 from coordinator.cli.errors import EXIT_USAGE, CommandError
 from coordinator.cli.groups.changes import CurrentGroup, GroupOffsetsChange
@@ -33,6 +33,7 @@ from coordinator.cli.resets.strategy import (
     required_facts,
 )
 from coordinator.cli.resets.wanted_partitions import TopicPartitionSelector, parse_topics, select
+from coordinator.cluster_requests.model import TopicPartition
 
 _SIMPLE: Mapping[str, Strategy] = {
     "--to-earliest": ToEarliest(),
@@ -117,7 +118,7 @@ def _places(
     asked: OffsetResetRequest,
     strategies: Mapping[str, Strategy],
     current: Mapping[str, CurrentGroup],
-) -> dict[str, list[PartitionRef]]:
+) -> dict[str, list[TopicPartition]]:
     """Return the partitions of each group that are to be set."""
     if asked.topics:
         return dict.fromkeys(current, select(asked.topics, partition_counts(client)))
@@ -131,13 +132,13 @@ def _facts(
     client: Client,
     asked: OffsetResetRequest,
     strategies: Mapping[str, Strategy],
-    places: Iterable[PartitionRef],
+    places: Iterable[TopicPartition],
 ) -> OffsetsByPartition:
     """Read the facts from the partitions' leaders, but not the committed offsets, which differ from group to group."""
     wanted = {
         fact for each in strategies.values() for fact in required_facts(each, unchecked=asked.unchecked)
     }
-    found: dict[Fact, Mapping[PartitionRef, Found]] = {}
+    found: dict[Fact, Mapping[TopicPartition, Found]] = {}
     for fact in wanted - {Fact.COMMITTED}:
         found[fact] = partition_offsets.fetch_offsets_at(client, places, _timestamp(fact, strategies))
     return OffsetsByPartition(

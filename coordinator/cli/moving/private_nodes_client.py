@@ -10,11 +10,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from coordinator.cli.cluster.client import FIRST_PAUSE_S, LONGEST_PAUSE_S, RETRIABLE
-from coordinator.cli.cluster.connection import NodeConnection, SupportedVersionRange
-from coordinator.cli.cluster.error_texts import format_way_out
+from coordinator.cli.cluster.client import refusals_as_command_errors
+from coordinator.cli.cluster.connection import NodeConnection
+from coordinator.cli.cluster.error_texts import describe_timeout, explain_error
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
+from coordinator.cluster_requests.groups import find_coordinators, list_groups
+from coordinator.cluster_requests.model import Offsets
+from coordinator.cluster_requests.offsets import fetch_offsets
+from coordinator.cluster_requests.retrying import (
+    RefusedByCluster,
+    RetryLater,
+    call_with_retries,
+    raise_for_code,
+)
 from coordinator.config.values import Address
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_socket_path
 from coordinator.upstream.adopt_group_client import (
@@ -27,13 +36,9 @@ from coordinator.upstream.adoption import (
     GiveBackReadiness,
     GroupRemovalOutcome,
     LocalOwnershipState,
-    Offsets,
     StoreAttemptOutcome,
-    TopicPartition,
-    TransferredOffset,
     make_adoption_topic_structs,
 )
-from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
@@ -78,12 +83,6 @@ class PrivateConnection(NodeConnection):
         return str(self._path)
 
 
-class _NotYet(Exception):
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 class PrivateNodes:
     """The nodes of one data directory; a request that takes more than `timeout_s` for one group raises CommandError."""
 
@@ -104,16 +103,16 @@ class PrivateNodes:
 
     def list_groups(self) -> list[GroupId]:
         """Return all groups that the nodes have. Raises CommandError if one node does not list its groups."""
-        from protocol.kafka_python_messages import ListGroupsRequest
-
-        found: set[str] = set()
+        found: set[GroupId] = set()
         for path in self._sockets():
-            request = ListGroupsRequest(states_filter=[], types_filter=[])
-            answer = self._connection(path).ask(ApiKey.LIST_GROUPS, SupportedVersionRange(4, 5), request)
-            if answer.error_code != ErrorCode.NONE:
-                raise CommandError(f"listing the groups of {path}: {error_name(answer.error_code)}")
-            found.update(group.group_id for group in answer.groups)
-        return [GroupId(group) for group in sorted(found)]
+            doing = f"listing the groups of {path}"
+            try:
+                with refusals_as_command_errors():
+                    listed = self._connection(path).ask(list_groups(doing))
+            except RetryLater as answer:
+                raise CommandError(f"{doing}: {explain_error(answer.code)}") from None
+            found.update(each.group for each in listed)
+        return sorted(found)
 
     # --- LocalCoordinator ---
 
@@ -134,7 +133,7 @@ class PrivateNodes:
         from coordinator.api.private.close_group import CloseGroupRequest, CloseGroupStep
 
         make: Any = CloseGroupRequest
-        with suppress(CommandError, _NotYet):
+        with suppress(CommandError, RetryLater, RefusedByCluster):
             self._coordinator(group).call(
                 ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=CloseGroupStep.REOPEN)
             )
@@ -148,7 +147,7 @@ class PrivateNodes:
         def ask(connection: NodeConnection) -> GiveBackReadiness:
             code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
             if code not in _LEAVING:
-                self._check(code, f"asking whether group {group} could be given back")
+                raise_for_code(code, None, f"asking whether group {group} could be given back")
             return _LEAVING[ErrorCode(code)]
 
         return await self._ask(group, ask)
@@ -163,22 +162,11 @@ class PrivateNodes:
 
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets that the group has here."""
-        from protocol.hot.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-        everything = OffsetFetchRequestGroup(group_id=group, topics=None)
-        request = OffsetFetchRequest(groups=[everything])
 
         def ask(connection: NodeConnection) -> Offsets:
-            (answer,) = connection.ask(ApiKey.OFFSET_FETCH, SupportedVersionRange(8, 9), request).groups
-            self._check(answer.error_code, f"reading the offsets of group {group} here")
-            return {
-                TopicPartition(topic.name, part.partition_index): TransferredOffset(
-                    part.committed_offset, part.committed_leader_epoch, part.metadata or ""
-                )
-                for topic in answer.topics
-                for part in topic.partitions
-                if part.committed_offset >= 0
-            }
+            (found,) = connection.ask(fetch_offsets([group])).values()
+            raise_for_code(found.error_code, None, f"reading the offsets of group {group} here")
+            return found.offsets
 
         return await self._ask(group, ask)
 
@@ -195,7 +183,7 @@ class PrivateNodes:
         def ask(connection: NodeConnection) -> GroupRemovalOutcome:
             code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
             if code not in _ANSWERS:
-                self._check(code, f"giving group {group} back")
+                raise_for_code(code, None, f"giving group {group} back")
             return _ANSWERS[ErrorCode(code)]
 
         return await self._ask(group, ask)
@@ -208,7 +196,7 @@ class PrivateNodes:
         def ask(connection: NodeConnection) -> Any:
             answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
             if answer.error_code != ErrorCode.FENCED_LEADER_EPOCH:
-                self._check(answer.error_code, f"adopting group {group}")
+                raise_for_code(answer.error_code, None, f"adopting group {group}")
             return answer
 
         return await self._ask(group, ask)
@@ -217,24 +205,20 @@ class PrivateNodes:
 
     async def _ask(self, group: GroupId, attempt: Callable[[NodeConnection], T]) -> T:
         """Ask the group's coordinator, and again while it is not ready or moves."""
-        deadline = time.monotonic() + self._timeout_s
-        pause_s = FIRST_PAUSE_S
-        while True:
+
+        async def ask() -> T:
+            return attempt(self._coordinator(group))
+
+        with refusals_as_command_errors():
             try:
-                return attempt(self._coordinator(group))
-            except _NotYet as answer:
-                if time.monotonic() + pause_s >= deadline:
-                    still = f"still {error_name(answer.code)} after {self._timeout_s:g} s{format_way_out(answer.code)}"
-                    raise CommandError(f"the coordinator of group {group} here: {still}") from None
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                return await call_with_retries(ask, time.monotonic, asyncio.sleep, self._timeout_s)
+            except RetryLater as answer:
+                last = RetryLater(f"the coordinator of group {group} here", answer.code)
+                raise CommandError(describe_timeout(last, self._timeout_s)) from None
 
     def _coordinator(self, group: GroupId) -> NodeConnection:
-        from protocol.kafka_python_messages import FindCoordinatorRequest
-
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        (found,) = self._any().ask(ApiKey.FIND_COORDINATOR, SupportedVersionRange(4, 4), request).coordinators
-        self._check(found.error_code, f"finding the coordinator of group {group} here")
+        (found,) = self._any().ask(find_coordinators([group]))
+        raise_for_code(found.error_code, None, f"finding the coordinator of group {group} here")
         return self._connection(private_socket_path(self._data_dir, found.node_id))
 
     def _any(self) -> NodeConnection:
@@ -256,10 +240,3 @@ class PrivateNodes:
         if path not in self._connections:
             self._connections[path] = PrivateConnection(path, self._timeout_s)
         return self._connections[path]
-
-    @staticmethod
-    def _check(code: int, doing: str) -> None:
-        if code in RETRIABLE:
-            raise _NotYet(code)
-        if code != ErrorCode.NONE:
-            raise CommandError(f"{doing}: {error_name(code)}")

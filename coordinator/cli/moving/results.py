@@ -6,14 +6,13 @@ from typing import Final
 
 import msgspec
 
+from coordinator.cluster_requests.model import Offsets, TopicPartition
 from coordinator.upstream.adoption import (
     AdoptResult,
     AdoptStatus,
     ClusterGroupState,
     GiveBackAttemptOutcome,
     GiveBackResult,
-    Offsets,
-    TopicPartition,
 )
 from coordinator.upstream.errors import error_name
 

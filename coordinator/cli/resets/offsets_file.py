@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cli.cluster.model import CommittedOffset, PartitionRef
+from coordinator.cli.cluster.model import CommittedOffset
 from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.cluster_requests.model import TopicPartition
 
 PARTITION_MAX: Final = 2**31 - 1
 OFFSET_MAX: Final = 2**63 - 1
@@ -85,7 +86,7 @@ def _from_json(path: Path, text: str) -> ByGroup:
 
 def _from_csv(path: Path, text: str) -> ByGroup:
     found: ByGroup = {}
-    seen: set[tuple[str | None, PartitionRef]] = set()
+    seen: set[tuple[str | None, TopicPartition]] = set()
     for number, group, row in _rows(path, csv.reader(io.StringIO(text, newline=""), strict=True)):
         if (group, row.place) in seen:
             raise _mistake(path, number, f"{row.place} appears twice")

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cli.cluster.model import PartitionRef
+from coordinator.cluster_requests.model import TopicPartition
 from protocol.errors import ErrorCode
 
 Found = int | str
@@ -46,10 +46,10 @@ class Fact(Enum):
 class OffsetsByPartition(msgspec.Struct, frozen=True):
     """The known facts about partitions; -1 in `at_time` means that there is no record since that time."""
 
-    committed: Mapping[PartitionRef, int] = {}
-    starts: Mapping[PartitionRef, Found] = {}
-    ends: Mapping[PartitionRef, Found] = {}
-    at_time: Mapping[PartitionRef, Found] = {}
+    committed: Mapping[TopicPartition, int] = {}
+    starts: Mapping[TopicPartition, Found] = {}
+    ends: Mapping[TopicPartition, Found] = {}
+    at_time: Mapping[TopicPartition, Found] = {}
 
 
 class ToEarliest(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class ToTime(msgspec.Struct, frozen=True):
 class ToGiven(msgspec.Struct, frozen=True):
     """The offset that `offsets` contains for each partition."""
 
-    offsets: Mapping[PartitionRef, int]
+    offsets: Mapping[TopicPartition, int]
 
 
 Strategy = ToEarliest | ToLatest | ToCurrent | ToOffset | ShiftBy | ToTime | ToGiven
@@ -110,8 +110,12 @@ def required_facts(strategy: Strategy, *, unchecked: bool) -> frozenset[Fact]:
 
 
 def plan(
-    strategy: Strategy, places: Iterable[PartitionRef], facts: OffsetsByPartition, *, unchecked: bool = False
-) -> dict[PartitionRef, int]:
+    strategy: Strategy,
+    places: Iterable[TopicPartition],
+    facts: OffsetsByPartition,
+    *,
+    unchecked: bool = False,
+) -> dict[TopicPartition, int]:
     """Return the offset of each partition after the reset. Raises CannotPlan if one is not known."""
     return {place: _offset(strategy, place, facts, unchecked) for place in places}
 
@@ -122,15 +126,15 @@ def is_numeric_strategy(strategy: Strategy) -> bool:
 
 
 def find_clamped_partitions(
-    strategy: Strategy, planned: Mapping[PartitionRef, int], facts: OffsetsByPartition
-) -> list[PartitionRef]:
+    strategy: Strategy, planned: Mapping[TopicPartition, int], facts: OffsetsByPartition
+) -> list[TopicPartition]:
     """Return the partitions that are set to their start or end, because the given number lies beyond it."""
     if not is_numeric_strategy(strategy):
         return []
     return [place for place, offset in planned.items() if offset != _given(strategy, place, facts)]
 
 
-def _offset(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition, unchecked: bool) -> int:
+def _offset(strategy: Strategy, place: TopicPartition, facts: OffsetsByPartition, unchecked: bool) -> int:
     match strategy:
         case ToEarliest():
             return _start(place, facts)
@@ -145,7 +149,7 @@ def _offset(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition, 
             return max(0, wanted) if unchecked else _between(wanted, place, facts)
 
 
-def _given(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition) -> int:
+def _given(strategy: Strategy, place: TopicPartition, facts: OffsetsByPartition) -> int:
     match strategy:
         case ShiftBy(by):
             if place not in facts.committed:
@@ -159,19 +163,19 @@ def _given(strategy: Strategy, place: PartitionRef, facts: OffsetsByPartition) -
             raise AssertionError(f"{strategy} gives no numbers")
 
 
-def _between(wanted: int, place: PartitionRef, facts: OffsetsByPartition) -> int:
+def _between(wanted: int, place: TopicPartition, facts: OffsetsByPartition) -> int:
     return max(_start(place, facts), min(wanted, _end(place, facts)))
 
 
-def _start(place: PartitionRef, facts: OffsetsByPartition) -> int:
+def _start(place: TopicPartition, facts: OffsetsByPartition) -> int:
     return _known(facts.starts.get(place), f"the start of {place}", NO_END)
 
 
-def _end(place: PartitionRef, facts: OffsetsByPartition) -> int:
+def _end(place: TopicPartition, facts: OffsetsByPartition) -> int:
     return _known(facts.ends.get(place), f"the end of {place}", NO_END)
 
 
-def _at_time(place: PartitionRef, facts: OffsetsByPartition) -> int:
+def _at_time(place: TopicPartition, facts: OffsetsByPartition) -> int:
     found = facts.at_time.get(place)
     return (
         _end(place, facts) if found == -1 else _known(found, f"the offset of {place} at that time", NO_TIME)

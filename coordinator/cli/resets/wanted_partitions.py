@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from coordinator.cli.cluster.model import PartitionRef
 from coordinator.cli.errors import EXIT_USAGE, CommandError
+from coordinator.cluster_requests.model import TopicPartition
 
 _PARTITIONS: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 PARTITIONS_MAX: Final = 1_000_000
@@ -50,7 +50,7 @@ def _mistake(text: str) -> CommandError:
     )
 
 
-def is_wanted(place: PartitionRef, wanted: Iterable[TopicPartitionSelector]) -> bool:
+def is_wanted(place: TopicPartition, wanted: Iterable[TopicPartitionSelector]) -> bool:
     """Return whether a partition is one of those wanted."""
     return any(
         _is_like(place.topic, each.pattern)
@@ -59,12 +59,12 @@ def is_wanted(place: PartitionRef, wanted: Iterable[TopicPartitionSelector]) -> 
     )
 
 
-def select(wanted: Sequence[TopicPartitionSelector], topics: Mapping[str, int]) -> list[PartitionRef]:
+def select(wanted: Sequence[TopicPartitionSelector], topics: Mapping[str, int]) -> list[TopicPartition]:
     """Return the wanted partitions in order; `topics` has the number of partitions of each topic.
 
     Raises CommandError if a topic or a partition that is named does not exist.
     """
-    found: set[PartitionRef] = set()
+    found: set[TopicPartition] = set()
     for each in wanted:
         names = [name for name in topics if _is_like(name, each.pattern)]
         if not names:
@@ -76,7 +76,7 @@ def select(wanted: Sequence[TopicPartitionSelector], topics: Mapping[str, int]) 
                     f"topic {name} has {topics[name]} partitions, but no partition {min(missing)}"
                 )
             numbers = range(topics[name]) if each.partitions is None else each.partitions
-            found.update(PartitionRef(name, number) for number in numbers)
+            found.update(TopicPartition(name, number) for number in numbers)
     return sorted(found)
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.api.private import adopt_group, close_group, give_back_group
 from coordinator.api.private.close_group import CloseGroupStep
+from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.upstream.adopt_group_client import (
     build_adopt_request,
@@ -16,10 +17,7 @@ from coordinator.upstream.adoption import (
     GiveBackReadiness,
     GroupRemovalOutcome,
     LocalOwnershipState,
-    Offsets,
     StoreAttemptOutcome,
-    TopicPartition,
-    TransferredOffset,
     make_adoption_topic_structs,
 )
 from protocol.apis import ApiKey
