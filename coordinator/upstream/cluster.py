@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from coordinator.cluster_requests.groups import find_coordinators
-from coordinator.cluster_requests.metadata import metadata
 from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.cluster_requests.retrying import (
     RefusedByCluster,
@@ -17,6 +16,7 @@ from coordinator.cluster_requests.retrying import (
     call_with_retries,
     raise_for_code,
 )
+from coordinator.cluster_requests.topics import metadata
 from coordinator.config import Address
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
 from coordinator.upstream.aiokafka_request import UpstreamResponse

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from coordinator.cluster_requests.list_offsets import END, list_offsets
 from coordinator.cluster_requests.model import TopicPartition
+from coordinator.cluster_requests.topics import END, list_offsets
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import Unreachable
 from protocol.errors import ErrorCode

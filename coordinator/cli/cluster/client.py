@@ -15,8 +15,8 @@ from coordinator.cli.cluster.error_texts import describe_timeout, explain_error
 from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.cluster_requests.groups import find_coordinators
-from coordinator.cluster_requests.metadata import metadata
 from coordinator.cluster_requests.retrying import RETRIABLE, RefusedByCluster, RetryLater, iterate_pauses_s
+from coordinator.cluster_requests.topics import metadata
 from coordinator.config.values import Address
 from coordinator.upstream.errors import error_name
 from protocol.errors import ErrorCode

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from coordinator.cli.cluster.client import Client
-from coordinator.cluster_requests.list_offsets import END, START, list_offsets
 from coordinator.cluster_requests.model import TopicPartition
 from coordinator.cluster_requests.retrying import RetryLater
+from coordinator.cluster_requests.topics import END, START, list_offsets
 from coordinator.config.values import Address
 from coordinator.upstream.errors import error_name
 from protocol.errors import ErrorCode
