@@ -128,4 +128,4 @@ def _node_state(supervisor: "Supervisor", node: int) -> NodeDescription:
         state = "draining"
     address = str(Address(*serves.advertised)) if serves is not None else None
     pid = worker.pid if worker is not None else None
-    return NodeDescription(node, state, address, pid, supervisor.restarts.total_deaths_of_node(node))
+    return NodeDescription(node, state, address, pid, supervisor.fleet.restarts.total_deaths_of_node(node))

@@ -16,12 +16,13 @@ from coordinator.runtime.stop_signals import ignore_stop_signals, install_stop_h
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger, write_last_line
 from coordinator.workers.dead_worker_journals import log_journal_replay_result
-from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
+from coordinator.workers.gateway_process_pool import ClusterUnusable
 from coordinator.workers.messages import WorkerListening
 from coordinator.workers.operator_socket import ControlSocket
+from coordinator.workers.process_fleet import ProcessStartFailed
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.subprocesses import WORKER_MODULE, SubprocessLauncher, is_alive
-from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
+from coordinator.workers.supervisor import Supervisor
 from storage.disk.properties import MetaProperties, load_or_create_meta
 from storage.errors import DirectoryLocked, StorageError
 from storage.recovery.shared_directory import SharedDirectoryFiles
@@ -34,8 +35,7 @@ CANNOT_START: Final = (
     StorageError,
     ConfigError,
     ClusterUnusable,
-    WorkerStartFailed,
-    GatewayStartFailed,
+    ProcessStartFailed,
     OSError,
 )
 EXIT_FAILED: Final = 1

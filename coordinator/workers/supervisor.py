@@ -36,15 +36,14 @@ from coordinator.workers.channel import Channel
 from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
 from coordinator.workers.dead_worker_journals import JournalTakeover
 from coordinator.workers.gateway_process_pool import GatewayProcessPool
-from coordinator.workers.liveness import PINGS_PER_TIMEOUT, Liveness
+from coordinator.workers.process_fleet import ProcessFleet
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import node_ids, worker_settings
 from coordinator.workers.question_relay import QuestionRelay, Reply
-from coordinator.workers.restarts import Restarts
 from coordinator.workers.supervisor_topic_changes import WorkerChangeAssembler
 from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
 from coordinator.workers.worker_order_sender import WorkerOrderSender
-from coordinator.workers.worker_process import WorkerProcess, wait_until_all_ended
+from coordinator.workers.worker_process import WorkerProcess
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import partition_for
 from storage.recovery.shared_directory import SharedDirectoryFiles
@@ -58,10 +57,6 @@ RETRY_S: Final = 1.0
 """The seconds to the next try after the disk has refused a write."""
 STOP_MARGIN_S: Final = 10.0
 """The seconds beyond `shutdown.timeout.ms` that a worker may take to bring its partitions to the disk."""
-
-
-class WorkerStartFailed(Exception):
-    """A worker could not start; the text says which one and why."""
 
 
 class Supervisor:
@@ -90,7 +85,6 @@ class Supervisor:
         self.loop = loop
         self.io = machine.thread(loop, "groupkeeper-io")
         self.fs = machine.fs
-        self._launch = launch
         self.nodes = node_ids(settings)
         self._data_dir = settings.data_dir.absolute()
         self.store = self._open_catalogue(machine)
@@ -98,7 +92,6 @@ class Supervisor:
         self.store.on_changed = self.feed.publish_changes
         self.store.topics_version = lambda: self.feed.version
         self.assignment = self._last_assignment()
-        self.workers: dict[int, WorkerProcess[messages.FromWorker]] = {}
         self._subscriptions: dict[int, WorkerFeedSubscription] = {}
         self._asked = WorkerChangeAssembler(self.store)
         self.serving: dict[int, messages.WorkerListening] = {}
@@ -106,7 +99,6 @@ class Supervisor:
         """By partition, the report of its newest leader that it is served, or why it cannot be."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
-        self.restarts = Restarts(self.loop.time)
         self.ends = CommittedOffsetsRelay(self._send)
         self.questions = QuestionRelay(self._send, loop.call_later)
         self.has_failed = False
@@ -116,8 +108,12 @@ class Supervisor:
         self._settles = Tasks(self._failed)
         """The tasks that settle the journals of ended processes; `stop` waits for them."""
         self._settling = JournalTakeover(self.io, shared, lambda: self.stopping)
-        self.stopping = False
-        self._starting: dict[int, asyncio.Future[None]] = {}
+        self.fleet: ProcessFleet[messages.FromWorker] = ProcessFleet(
+            settings, loop, self._tasks, launch, title="worker", named="node", kind=messages.FromWorker
+        )
+        self.fleet.start_one = self._start_worker
+        self.fleet.on_message = self._got
+        self.fleet.on_exit = self._exited
         self._dispatch = WorkerOrderSender(
             loop,
             self.io,
@@ -178,26 +174,22 @@ class Supervisor:
     # --- life
 
     async def start(self) -> None:
-        """Start all workers and return once they serve. Raises WorkerStartFailed if one cannot.
+        """Start all workers and return once they serve. Raises ProcessStartFailed if one cannot.
 
-        Behind a gateway connect to the cluster first, and start the gateways last. Raises ClusterUnusable and
-        GatewayStartFailed.
+        Behind a gateway connect to the cluster first, and start the gateways last. Raises ClusterUnusable.
         """
         if self.upstream is not None:
             await self.upstream.start_following()
-        self._starting = {node: self.loop.create_future() for node in self.nodes}
-        for node in self.nodes:
-            await self._start_worker(node)
-        self._tasks.start(self._ping(), "ping workers")
+        await self.fleet.start_all(self.nodes)
         for partition in list(self.shared.unread):
             self._tasks.start(self._reopen(partition), f"reopen partition {partition}")
-        await asyncio.gather(*self._starting.values())
+        await self.fleet.wait_until_started()
         if self.gateways is not None:
             await self.gateways.start()
 
     async def stop(self) -> bool:
         """Have all workers release their partitions and end; return whether nothing is left to recover."""
-        self.stopping = True
+        self.fleet.is_stopping = True
         if self.gateways is not None:
             self.gateways.stop_accepting()
         if self.upstream is not None:
@@ -217,29 +209,26 @@ class Supervisor:
                 worker.kill("stopping while it starts")
         self.apply_assignment()
         deadline = self.loop.time() + self.settings.shutdown_timeout_ms / 1000 + STOP_MARGIN_S
-        await wait_until_all_ended(self.workers, deadline)
-        for worker in list(self.workers.values()):
-            worker.kill("it does not stop in time")
-            await worker.end
+        await self.fleet.wait_and_kill(deadline)
 
     def _failed(self, _error: BaseException) -> None:
         self.has_failed = True
         self.on_failed()
 
-    async def _ping(self) -> None:
-        interval_s = self.settings.worker_timeout_ms / 1000 / PINGS_PER_TIMEOUT
-        while True:
-            await asyncio.sleep(interval_s)
-            for worker in list(self.workers.values()):
-                worker.ping_or_kill()
+    @property
+    def workers(self) -> dict[int, WorkerProcess[messages.FromWorker]]:
+        """The workers that run, by node id."""
+        return self.fleet.running
+
+    @property
+    def stopping(self) -> bool:
+        """True once the supervisor stops."""
+        return self.fleet.is_stopping
 
     # --- workers
 
     async def _start_worker(self, node: int) -> None:
-        liveness = Liveness(self.settings.worker_timeout_ms, self.settings.worker_stuck_timeout_ms)
-        worker = WorkerProcess(node, liveness, partial(self._got, node), partial(self._exited, node))
-        await worker.start(self._launch, self._tasks)
-        self.workers[node] = worker
+        worker = await self.fleet.launch(node)
         worker.send(
             messages.WorkerStart(
                 settings=worker_settings(self.settings, self.nodes.index(node)),
@@ -247,7 +236,7 @@ class Supervisor:
                 topic_id=self.shared.topic_id,
                 offsets_topic=self.store.catalogue.offsets_topic,
                 view=self.make_cluster_view(),
-                restarts=self.restarts.total_deaths_of_node(node),
+                restarts=self.fleet.restarts.total_deaths_of_node(node),
             )
         )
         if self.upstream is not None and self.gateways is not None:
@@ -256,8 +245,8 @@ class Supervisor:
         self._tasks.start(subscription.send_until_closed(), f"topics for node {node}")
         log.debug("started a worker", node=node, pid=worker.pid)
 
-    def _exited(self, node: int, status: int) -> None:
-        del self.workers[node]
+    def _exited(self, worker: WorkerProcess[messages.FromWorker], status: int) -> None:
+        node = worker.node_id
         if self.upstream is not None:
             self.io.submit_with_callback(partial(self._remove_socket, node), lambda _removed: None)
         self.feed.unsubscribe(self._subscriptions.pop(node))
@@ -267,12 +256,6 @@ class Supervisor:
         had = self.assignment.record_worker_death(node)
         self.ends.fail_queries_of_node(node)
         self.questions.fail_questions_to_node(node)
-        starting = self._starting.get(node)
-        if starting is not None and not starting.done():
-            starting.set_exception(
-                WorkerStartFailed(f"worker {node} ended with status {status} while it started")
-            )
-            starting.exception()  # retrieved, whether it is awaited or not
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
             self.ended.add(node)
@@ -283,7 +266,7 @@ class Supervisor:
 
     async def _after_exit(self, node: int, had: list[Partition], *, comes_back: bool) -> None:
         """Settle the journal of a node whose process is gone, and let its partitions be led again."""
-        delay_s = self.restarts.record_death(node) if comes_back else None
+        delay_s = self.fleet.restarts.record_death(node) if comes_back else None
         failed = await self._settling.replay_journal_and_list_damaged(node, had)
         self.assignment.free_lost_node_partitions(
             node, failed=failed, comes_back=delay_s is not None and not self.stopping
@@ -292,17 +275,7 @@ class Supervisor:
             self.assignment.record_drained_node_exit(node)
         self.apply_assignment()
         if comes_back and not self.stopping:
-            self._tasks.start(self._start_again(node), f"start node {node} again")
-
-    async def _start_again(self, node: int) -> None:
-        while not self.stopping:
-            await asyncio.sleep(self.restarts.compute_restart_delay_s(node))
-            try:
-                await self._start_worker(node)
-                return
-            except OSError as error:
-                log.error("cannot start a worker", node=node, reason=str(error))
-                self.restarts.record_death(node)
+            self._tasks.start(self.fleet.start_again(node), f"start node {node} again")
 
     async def _reopen(self, partition: Partition) -> None:
         """Let a partition that could not be read at the start be led once it can be read."""
@@ -321,7 +294,8 @@ class Supervisor:
 
     # --- what workers say
 
-    def _got(self, node: int, message: messages.FromWorker) -> None:
+    def _got(self, worker: WorkerProcess[messages.FromWorker], message: messages.FromWorker) -> None:
+        node = worker.node_id
         match message:
             case messages.PartitionReleased():
                 self._tasks.start(self._released(node, message), f"release of partition {message.partition}")
@@ -330,13 +304,14 @@ class Supervisor:
             case messages.OffsetsDropped():
                 self._dropped(node, message)
             case messages.ChangeTopics():
-                self._change_topics(node, message)
+                self._change_topics(worker, message)
             case messages.AskTopics():
                 self._subscriptions[node].start_anew()
             case messages.WorkerListening():
-                self._serves(node, message)
+                self._serves(worker, message)
             case messages.ProcessCannotServe():
-                self._cannot_serve(node, message.reason)
+                log.error("a worker cannot serve", node=node, reason=message.reason)
+                self.fleet.note_start_failed(worker, f"worker {node}: {message.reason}")
             case _:
                 self._asked_of_others(node, message)
 
@@ -390,21 +365,11 @@ class Supervisor:
         ends = await upstream.fetch_end_offsets(asked.partitions)
         self._send(node, messages.UpstreamEndOffsetsReply(asked.request, ends))
 
-    def _serves(self, node: int, message: messages.WorkerListening) -> None:
-        self.serving[node] = message
-        self.workers[node].serves = True
-        self.assignment.note_node_serving(node)
-        starting = self._starting.get(node)
-        if starting is not None and not starting.done():
-            starting.set_result(None)
+    def _serves(self, worker: WorkerProcess[messages.FromWorker], message: messages.WorkerListening) -> None:
+        self.serving[worker.node_id] = message
+        self.assignment.note_node_serving(worker.node_id)
+        self.fleet.note_serving(worker)
         self.apply_assignment()
-
-    def _cannot_serve(self, node: int, reason: str) -> None:
-        log.error("a worker cannot serve", node=node, reason=reason)
-        starting = self._starting.get(node)
-        if starting is not None and not starting.done():
-            starting.set_exception(WorkerStartFailed(f"worker {node}: {reason}"))
-            starting.exception()
 
     async def _released(self, node: int, message: messages.PartitionReleased) -> None:
         await self._settling.save_released_partition_end(message.partition, message.position)
@@ -430,9 +395,9 @@ class Supervisor:
 
     # --- topics
 
-    def _change_topics(self, node: int, message: messages.ChangeTopics) -> None:
-        worker = self.workers[node]
-
+    def _change_topics(
+        self, worker: WorkerProcess[messages.FromWorker], message: messages.ChangeTopics
+    ) -> None:
         def done(outcome: bool | BaseException) -> None:
             version = self.feed.version
             # To this process, and no later one of the same node, which would take it for its own result.
@@ -441,7 +406,7 @@ class Supervisor:
             else:
                 worker.send(messages.TopicChangeReply(version, conflict=not outcome))
 
-        self._asked.collect_piece_and_submit(node, message, done)
+        self._asked.collect_piece_and_submit(worker.node_id, message, done)
 
     def _dropped(self, node: int, message: messages.OffsetsDropped) -> None:
         """Store which deletions a leader has carried out; the next leader gets the rest, even after a restart."""

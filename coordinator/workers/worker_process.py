@@ -2,9 +2,9 @@
 """The supervisor's handle on one worker: its process, which is started only once, and the channel to it."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -126,16 +126,6 @@ class WorkerProcess(Generic[Received]):
             # It ends by itself without its supervisor's socket; but it must not take long.
             self._log.debug("lost the connection to a worker", reason=reason)
             asyncio.get_running_loop().call_later(ENDS_WITHIN_S, self.kill, "it closed its connection")
-
-
-async def wait_until_all_ended(processes: Mapping[int, WorkerProcess[Any]], deadline_s: float) -> None:
-    """Return once all processes have ended, or at `deadline_s` on the loop's clock; `on_exit` removes them."""
-    loop = asyncio.get_running_loop()
-    while loop.time() < deadline_s:
-        running = [process.end for process in processes.values() if not process.end.done()]
-        if not running:
-            return
-        await asyncio.wait(running, timeout=deadline_s - loop.time())
 
 
 class WorkerPinger(asyncio.Protocol):

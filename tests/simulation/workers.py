@@ -10,11 +10,12 @@ from coordinator.catalogue.catalogue import Catalogue
 from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.workers.assignment import OrderRefused
-from coordinator.workers.gateway_process_pool import ClusterUnusable, GatewayStartFailed
+from coordinator.workers.gateway_process_pool import ClusterUnusable
 from coordinator.workers.liveness import OsProcessSnapshot
+from coordinator.workers.process_fleet import ProcessStartFailed
 from coordinator.workers.process_launcher import ANSWER
 from coordinator.workers.process_settings import worker_settings
-from coordinator.workers.supervisor import Supervisor, WorkerStartFailed
+from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.worker import Worker
 from protocol.newtypes import Partition
 from storage.disk.properties import load_or_create_meta
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 KILLED = -9
-CANNOT_START = (StorageError, WorkerStartFailed, GatewayStartFailed, ClusterUnusable)
+CANNOT_START = (StorageError, ProcessStartFailed, ClusterUnusable)
 
 
 class Pulse(asyncio.Protocol):

@@ -96,11 +96,13 @@ class InMemory:
 
     async def spare(self) -> Launched:
         """The process that stands by, once there is one which knows what to import."""
-        await eventually(lambda: SPARE in self.gateways.running and bool(self._of(SPARE).heard), "a spare")
+        await eventually(
+            lambda: SPARE in self.gateways.fleet.running and bool(self._of(SPARE).heard), "a spare"
+        )
         return self._of(SPARE)
 
     def _of(self, index: int) -> Launched:
-        pid = self.gateways.running[index].pid
+        pid = self.gateways.fleet.running[index].pid
         return next(each for each in self.all if each.pid == pid)
 
     def numbered(self, index: int) -> Launched:
@@ -164,7 +166,7 @@ async def test_a_process_that_cannot_be_started_is_tried_again() -> None:
         spare = await memory.spare()
         memory.refuses = True
         spare.kill()
-        await eventually(lambda: SPARE not in memory.gateways.running, "the end of the spare")
+        await eventually(lambda: SPARE not in memory.gateways.fleet.running, "the end of the spare")
         memory.refuses = False
         assert (await memory.spare()) is not spare
 

@@ -207,7 +207,7 @@ def test_what_a_killed_worker_acknowledged_is_served_by_its_replacement() -> Non
             assert await host.fetch(partition) == {0: 10 + partition}
             more = host.supervisor.assignment.places[partition].epoch - epochs[partition]
             assert more == (1 if partition in had else 0)
-        assert host.supervisor.restarts.total_deaths_of_node(1) == 1
+        assert host.supervisor.fleet.restarts.total_deaths_of_node(1) == 1
 
     simulate(story)
 
@@ -351,14 +351,14 @@ def test_a_failure_of_the_supervisor_is_logged_and_asks_for_a_stop_that_is_not_c
         host.supervisor.on_failed = lambda: asked.append(True)
         assert await host.commit(0, 7) is ErrorCode.NONE
         assert not host.supervisor.has_failed
-        workers: dict[int, Any] = {**host.supervisor.workers, 99: Unpingable()}
-        host.supervisor.workers = workers
+        workers: dict[int, Any] = host.supervisor.workers
+        workers[99] = Unpingable()
         await host.until(lambda: asked, "the supervisor to fail")
         assert [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == [
             "ping workers: failed"
         ]
         assert await host.commit(0, 8) is ErrorCode.NONE
-        del host.supervisor.workers[99]
+        del workers[99]
         assert await host.supervisor.stop() is False
         host.shared.close(clean=False)
         await host.start()

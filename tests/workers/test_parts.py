@@ -586,7 +586,7 @@ async def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_cha
         draft = supervisor.store.catalogue.make_draft()
         draft.add_topic("new", 1, topic_id=topic_id(1))
         supervisor.workers[1] = last
-        supervisor._got(1, messages.ChangeTopics(draft.changes(), is_last=True))
+        supervisor._got(last, messages.ChangeTopics(draft.changes(), is_last=True))
         supervisor.workers[1] = following
         await asyncio.wait_for(last.has_heard.wait(), 120)
         assert last.heard == [messages.TopicChangeReply(1, conflict=False)]
