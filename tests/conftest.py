@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for all tests: their tiers, how hard hypothesis tries, and a real Kafka for those that ask for one."""
+"""What holds for all tests: their tiers, how hard hypothesis tries, and what they get to run: a Kafka, commands."""
 
 import asyncio
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import hypothesis
 import pytest
 import structlog
 
 from coordinator.telemetry import logs  # noqa: F401 - before anything else imports structlog, see its head
+from tests.documented import RUN_BY
 from tests.kafka.broker import kafka_broker
 from tests.kafka.jars import require_kafka_classpath
+from tests.support.documented import Documented
 from tests.support.idle import IdleLoop
 from tests.support.log_lines import LogLines, captured
 from tests.tiers import NEEDS, Guard, set_tier
@@ -63,9 +66,18 @@ def _guarded(item: pytest.Item) -> AbstractContextManager[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Guard a quick test."""
+    """Guard a quick test; fail a test that ends well without its documented commands."""
     with _guarded(item):
-        return (yield)
+        result = yield
+    if commands := _documented_commands(item):
+        documented = getattr(item, "funcargs", {}).get("documented")
+        assert documented is not None, f"the test is to run {commands}: it needs the fixture `documented`"
+        documented.assert_all_ran()
+    return result
+
+
+def _documented_commands(item: pytest.Item) -> Sequence[str]:
+    return RUN_BY.get(item.nodeid.partition("[")[0], ())
 
 
 @pytest.hookimpl(wrapper=True)
@@ -97,6 +109,12 @@ def _logging_stays_as_it_was() -> Iterator[None]:
     yield
     caching = structlog.get_config()["cache_logger_on_first_use"]
     assert not caching, "a test must undo the configuration of logging"
+
+
+@pytest.fixture
+def documented(request: pytest.FixtureRequest, tmp_path: Path) -> Documented:
+    """The documented commands that the test has to run, and a place where it can."""
+    return Documented(_documented_commands(request.node), tmp_path / "reader")
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/maintenance.md step by step: its commands, on real processes, in directories of the test's own."""
 
+import getpass
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,16 +17,17 @@ from kafka.protocol.consumer.group import JoinGroupRequest, SyncGroupRequest
 from bench.installed import PACKAGES
 from bench.ports import free_ports
 from coordinator.version import __version__
+from tests.documented import STEPS
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
+from tests.support.pages import PAGES
 from tests.support.processes import REPOSITORY, ServerProcess, environment
 from tests.support.raw import RawConnection, commit_offsets, create_topic, fetch_offsets, heartbeat
 
-PAGE: Final = (REPOSITORY / "docs" / "maintenance.md").read_text()
-STEPS: Final[Mapping[str, list[str]]] = {
-    name: block.strip().splitlines()
-    for name, block in re.findall(r"<!-- steps: (\w+) -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
-}
+PAGE: Final = PAGES["docs/maintenance.md"]
 PLACES: Final = re.compile(r"(?<![\w./:])/(?=(?:var/lib|backup|opt|tmp)/)")
+CHOWN: Final = "chown --recursive groupkeeper: /var/lib/groupkeeper"
+COPY: Final = "cp --archive /backup/groupkeeper/. /var/lib/groupkeeper"
 OTHER_VERSION: Final = "9.9.9"
 TOPIC: Final = "orders"
 
@@ -33,12 +35,12 @@ TOPIC: Final = "orders"
 class Host:
     """A machine as the page knows it: its directories lie below `root`, and `systemctl` is played with a process."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, documented: Documented) -> None:
         self.root = root
+        self._documented = documented
         self.port, self.metrics_port = free_ports(2)
         self.data = root / "var/lib/groupkeeper"
         self.node: ServerProcess | None = None
-        self.done: list[str] = []
         for directory in (self.data, root / "backup", root / "opt", root / "tmp"):
             directory.mkdir(parents=True)
 
@@ -68,12 +70,17 @@ class Host:
     def do(self, steps: str) -> None:
         """Run the commands of one part of the page, in order; each must succeed."""
         for command in STEPS[steps]:
-            self.done.append(command)
-            words = command.split()
-            if words[0] == "systemctl":
-                self._systemctl(words[1], words[2:-1])
-            else:
-                self._run(command)
+            self.type(command)
+
+    def type(self, command: str) -> None:
+        """Run one command of the page."""
+        words = command.split()
+        if words[0] == "systemctl":
+            self._systemctl(words[1], words[2:-1])
+        else:
+            self._run(command)
+        if command in self._documented.commands:
+            self._documented.line(command)
 
     def _systemctl(self, verb: str, flags: list[str]) -> None:
         if verb in ("stop", "disable"):
@@ -107,9 +114,12 @@ class Host:
         self.node = None
 
     def _run(self, command: str) -> None:
-        mapped = PLACES.sub(f"{self.root}/", command).replace(
-            "127.0.0.1:9308", f"127.0.0.1:{self.metrics_port}"
-        )
+        mapped = PLACES.sub(f"{self.root}/", command)
+        for theirs, ours in {
+            "127.0.0.1:9308": f"127.0.0.1:{self.metrics_port}",
+            "groupkeeper: ": f"{getpass.getuser()}: ",  # only root may give a file to another user
+        }.items():
+            mapped = mapped.replace(theirs, ours)
         path = f"{self.root}/bin:{self.root}/opt/groupkeeper/.venv/bin:{environment()['PATH']}"
         done = subprocess.run(
             ["/bin/sh", "-c", mapped],
@@ -139,11 +149,11 @@ class Host:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
+def host(documented: Documented, tmp_path: Path) -> Iterator[Host]:
     """A host that serves, with a group that has committed."""
     if shutil.which("curl") is None:
         skip_or_fail("curl is not installed")
-    host = Host(tmp_path / "host")
+    host = Host(tmp_path / "host", documented)
     host.install("groupkeeper-OLD", __version__)
     host.use("groupkeeper-OLD")
     try:
@@ -213,6 +223,7 @@ def test_a_backup_can_be_read_and_restored_with_offsets_of_its_time(host: Host) 
     host.do("check")
     commit(host, 20)
     host.do("restore")
+    host.type(CHOWN)
     assert committed(host) == 10
     assert_still_in(host, joined)
     commit(host, 30)
@@ -229,11 +240,9 @@ def test_a_copy_of_a_node_that_stands_still_has_all_that_it_acknowledged(host: H
         commit(host, offset)
     host.do("freeze")
     commit(host, 500)
-    host.crash()
-    shutil.rmtree(host.data)
-    shutil.copytree(host.root / "backup/groupkeeper", host.data)
-    host.start()
-    host.until_ready()
+    assert host.node is not None
+    for command in STEPS["restore"]:
+        host.type(COPY if command.startswith("tar ") else command)
     assert committed(host) == 199
 
 
@@ -267,8 +276,10 @@ def test_an_upgrade_in_which_the_stop_was_cut_off_loses_nothing(host: Host) -> N
 
 
 @pytest.mark.slow
-def test_a_node_moves_to_another_host_with_its_members_and_offsets(host: Host, tmp_path: Path) -> None:
-    new = Host(tmp_path / "new")
+def test_a_node_moves_to_another_host_with_its_members_and_offsets(
+    host: Host, documented: Documented, tmp_path: Path
+) -> None:
+    new = Host(tmp_path / "new", documented)
     new.install("groupkeeper-OLD", __version__)
     new.use("groupkeeper-OLD")
     scp = host.root / "bin" / "scp"

@@ -30,6 +30,7 @@ NEEDED_BY_FIXTURE: Final = {
     "bootstrap": "process",
     "browser": "process",
     "clone": "process",
+    "documented": "process",
     "family": "process",
     "java": "spark",
     "kafka_broker": "kafka",

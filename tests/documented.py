@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of the documentation, under the test that runs it, or with the reason why no test does.
+
+`tests/test_docs.py` compares these tables with the pages: a command is here exactly as a page has it. A test gets its
+commands from the fixture `documented`, and fails if it ends well without having run all of them.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tests.support.pages import PAGES, documented_commands
+
+ADDRESS: Final = "127.0.0.1:9092"
+
+STEPS: Final[Mapping[str, Sequence[str]]] = {
+    name: block.strip().splitlines()
+    for name, block in re.findall(
+        r"<!-- steps: (\w+) -->\n```sh\n(.*?)```", PAGES["docs/maintenance.md"], re.DOTALL
+    )
+}
+"""The commands of each part of docs/maintenance.md."""
+
+MEASURED: Final[Mapping[str, str]] = {
+    command.removeprefix("python -m bench ").partition(" --")[0]: command
+    for command in documented_commands(PAGES["bench/RESULTS.md"])
+}
+"""The commands that have measured what bench/RESULTS.md shows, by what they measure."""
+
+_MAINTENANCE: Final = "tests/test_maintenance.py::test_"
+_SYSTEMD: Final = "needs systemd"
+_DOCKER: Final = "needs a Docker engine"
+
+
+def _steps(*parts: str) -> tuple[str, ...]:
+    """The commands of these parts of docs/maintenance.md that are run, which is all but those of NOT_RUN."""
+    return tuple(command for part in parts for command in STEPS[part] if command not in NOT_RUN)
+
+
+NOT_RUN: Final[Mapping[str, str]] = {
+    "apt-get install openjdk-17-jre-headless": "changes the system, as root",
+    "docker build -t groupkeeper .": f"{_DOCKER}: tests/packaging/test_image.py plays the steps of the Dockerfile",
+    "docker build -t groupkeeper-audit --target audit .": (
+        f"{_DOCKER}: tests/packaging/test_image.py compares the line with those of the Dockerfile and the CronJob"
+    ),
+    "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper": (
+        f"{_DOCKER}: tests/packaging/test_image.py starts the image's command"
+    ),
+    "docker run --rm -v groupkeeper:/data:ro -v groupkeeper-audit:/audit groupkeeper-audit": (
+        f"{_DOCKER}: tests/packaging/test_image.py starts the image's command"
+    ),
+    "GRAFANA_PASSWORD=... docker compose --file deploy/compose/compose.yaml up": (
+        f"{_DOCKER}: tests/packaging/test_compose.py checks the line and the file"
+    ),
+    (
+        "GRAFANA_PASSWORD=... docker compose --file deploy/compose/compose.yaml --file deploy/compose/gateway.yaml up"
+    ): f"{_DOCKER}: tests/packaging/test_compose.py checks the line and the files",
+    "helm install groupkeeper deploy/helm/groupkeeper --set image.repository=REGISTRY/groupkeeper": (
+        "needs a Kubernetes cluster: tests/packaging/test_helm.py renders what it would install"
+    ),
+    (
+        "helm install groupkeeper deploy/helm/groupkeeper --set image.repository=REGISTRY/groupkeeper"
+        r" --set 'settings.upstream\.bootstrap\.servers=kafka:9092' --set 'gateway.brokers={0,1,2}'"
+    ): "needs a Kubernetes cluster: tests/packaging/test_helm.py renders what it would install",
+    "iostat -x 1": "a tool of the system that only shows its disks, and that few machines have",
+    "journalctl -u groupkeeper -n 50": _SYSTEMD,
+    "make explore": "searches with new seeds for half an hour: tests/explore.py only starts what other tests run",
+    "scp /backup/move.tar.gz NEW-HOST:/backup/move.tar.gz": (
+        "needs a second host: tests/test_maintenance.py copies the file on this one"
+    ),
+    "systemctl disable --now groupkeeper": f"{_SYSTEMD}: tests/test_maintenance.py stops a process instead",
+    "systemctl edit groupkeeper-audit": f"{_SYSTEMD}, and opens an editor",
+    "systemctl enable --now groupkeeper": (
+        f"{_SYSTEMD}: tests/test_maintenance.py starts a process instead, tests/packaging/test_units.py checks the unit"
+    ),
+    "systemctl enable --now groupkeeper-audit.timer": f"{_SYSTEMD}: tests/packaging/test_units.py checks the unit",
+    "systemctl kill --signal=SIGCONT groupkeeper": f"{_SYSTEMD}: tests/test_maintenance.py signals a process instead",
+    "systemctl kill --signal=SIGSTOP groupkeeper": f"{_SYSTEMD}: tests/test_maintenance.py signals a process instead",
+    "systemctl start groupkeeper": f"{_SYSTEMD}: tests/test_maintenance.py starts a process instead",
+    "systemctl status groupkeeper": _SYSTEMD,
+    "systemctl stop groupkeeper": f"{_SYSTEMD}: tests/test_maintenance.py stops a process instead",
+    "systemd-analyze security groupkeeper": (
+        f"{_SYSTEMD}: tests/packaging/test_units.py has the unit's file rated without it"
+    ),
+    "unshare -rn sh -c 'ip link set lo up; …'": "needs a kernel that lets users make network namespaces",
+    "useradd --system --home-dir /var/lib/groupkeeper --shell /usr/sbin/nologin groupkeeper": (
+        "changes the system, as root: tests/packaging/test_units.py compares the user with the unit's"
+    ),
+}
+"""The commands that no test runs, and why; what a test does instead."""
+
+RUN_BY: Final[Mapping[str, Sequence[str]]] = {
+    # --- files of a host
+    f"{_MAINTENANCE}a_backup_can_be_read_and_restored_with_offsets_of_its_time": (
+        *_steps("backup", "check", "restore"),
+        "chown --recursive groupkeeper: /var/lib/groupkeeper",
+    ),
+    f"{_MAINTENANCE}a_copy_of_a_node_that_stands_still_has_all_that_it_acknowledged": (
+        *_steps("freeze"),
+        "cp --archive /backup/groupkeeper/. /var/lib/groupkeeper",
+    ),
+    f"{_MAINTENANCE}an_upgrade_keeps_everything_and_the_way_back_leads_to_the_backup": (
+        _steps("upgrade", "rollback")
+    ),
+    f"{_MAINTENANCE}a_node_moves_to_another_host_with_its_members_and_offsets": _steps("leave", "arrive"),
+}
+"""The commands that each test runs."""
