@@ -90,6 +90,29 @@ NOT_RUN: Final[Mapping[str, str]] = {
 """The commands that no test runs, and why; what a test does instead."""
 
 RUN_BY: Final[Mapping[str, Sequence[str]]] = {
+    # --- what was measured
+    "tests/bench/test_instructions.py::test_a_request_costs_no_more_than_is_kept": (
+        "make bench ARGS=instructions",
+    ),
+    "tests/bench/test_cli.py::test_compare_plays_in_turns_and_writes_the_page": (MEASURED["compare"],),
+    "tests/bench/test_forwarding.py::test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched": (
+        MEASURED["forwarding"],
+    ),
+    "tests/bench/test_attack_gateway.py::test_a_gateway_is_attacked_and_its_memory_is_shown": (
+        MEASURED["attack gateway"],
+    ),
+    "tests/bench/test_polling.py::test_each_node_and_each_broker_is_asked_for_many_groups_at_once": (
+        MEASURED["polling"],
+    ),
+    "tests/bench/test_failover.py::test_clients_get_through_again_with_and_without_a_spare": (
+        MEASURED["failover"],
+    ),
+    "tests/bench/test_browsing.py::test_each_question_has_a_line": (MEASURED["browsing"],),
+    "tests/bench/test_attack.py::test_workers_that_get_large_requests_are_not_killed": (
+        ".venv/bin/python -m bench.attack.workers",
+    ),
+    "tests/bench/test_code.py::test_trees_stand_side_by_side": ("python3 bench/code.py OLD_CHECKOUT .",),
+    "tests/peers/test_peers.py::test_the_command_runs_a_peers_suite": (".venv/bin/python -m tests.peers",),
     # --- files of a host
     f"{_MAINTENANCE}a_backup_can_be_read_and_restored_with_offsets_of_its_time": (
         *_steps("backup", "check", "restore"),

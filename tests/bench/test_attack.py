@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from bench.attack import cli, workers
+from bench.attack import cli
 from bench.attack.frames import Size
 from bench.attack.scenarios import all_scenarios
+from tests.support.documented import Documented
 
 pytestmark = pytest.mark.process
 
@@ -28,8 +29,8 @@ def test_every_attack_says_what_it_is_and_has_requests() -> None:
             assert int.from_bytes(frame[:4], "big") == len(frame) - 4, name
 
 
-def test_workers_that_get_large_requests_are_not_killed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert workers.main(["--requests", "2"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_workers_that_get_large_requests_are_not_killed(documented: Documented) -> None:
+    (command,) = documented.commands
+    found = json.loads(documented.run(command, {"workers": "workers --requests 2"}).stdout)
     assert (found["requests"], found["workers_killed"]) == (2, 0)
     assert found["commits"] > 0

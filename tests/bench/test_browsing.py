@@ -12,6 +12,7 @@ from bench.browser import find_chromium
 from bench.browsing import QUESTIONS
 from bench.screenshots import PICTURES
 from bench.stocked import ENDS, group_names
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -26,9 +27,10 @@ def test_the_names_of_groups_are_different(groups: int) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_each_question_has_a_line(capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["browsing", "--groups", "300", "--rounds", "2"]) == 0
-    _, _, *lines = capfd.readouterr().out.splitlines()
+def test_each_question_has_a_line(documented: Documented) -> None:
+    (command,) = documented.commands
+    few = {"--groups 100000": "--groups 300", "--rounds 10": "--rounds 2", " --write": ""}
+    _, _, *lines = documented.run(command, few).stdout.splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert [row[0] for row in cells] == list(QUESTIONS)
     assert all(float(number) > 0 for row in cells for number in row[1:5])

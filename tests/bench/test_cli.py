@@ -10,6 +10,7 @@ import pytest
 
 from bench.ports import free_ports
 from bench.servers import REPOSITORY, Server
+from tests.support.documented import Documented
 
 
 def bench(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -86,19 +87,21 @@ def test_wrong_usage_has_exit_status_2(arguments: list[str]) -> None:
     assert "usage: python -m bench" in done.stderr
 
 
-def compare(tmp_path: Path, *arguments: str) -> tuple[str, dict[str, dict[str, list[dict[str, object]]]]]:
-    page, written = tmp_path / "RESULTS.md", tmp_path / "runs.json"
-    done = bench(
-        "compare", *arguments, "--duration", "0.2", "--warmup", "0", "--idle", "0", "--restart-groups", "10",
-        "--write", str(page), "--json", str(written),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return page.read_text(), json.loads(written.read_text())["runs"]
+QUICKLY = "--runs 1 --duration 0.2 --warmup 0 --idle 0 --restart-groups 10"
 
 
 @pytest.mark.slow
-def test_compare_plays_in_turns_and_writes_the_page(tmp_path: Path) -> None:
-    page, runs = compare(tmp_path, "--servers", "os,always", "--only", "commit,start,restart", "--runs", "1")
+def test_compare_plays_in_turns_and_writes_the_page(documented: Documented, tmp_path: Path) -> None:
+    """Beside no Kafka, which has the test below."""
+    (command,) = documented.commands
+    written, results = tmp_path / "runs.json", tmp_path / "RESULTS.md"
+    places = {
+        "kafka,": "",
+        "--runs 3 --duration 3": f"{QUICKLY} --only commit,start,restart --json {written}",
+        "--write": f"--write {results}",
+    }
+    documented.run(command, places)
+    page, runs = results.read_text(), json.loads(written.read_text())["runs"]
     names = ["Groupkeeper, log.flush=os", "Groupkeeper, log.flush=always"]
     assert {scenario: list(by_server) for scenario, by_server in runs.items()} == {
         "commit": names,
@@ -116,6 +119,10 @@ def test_compare_plays_in_turns_and_writes_the_page(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_compare_with_a_real_kafka(tmp_path: Path) -> None:
-    page, runs = compare(tmp_path, "--servers", "kafka,os", "--only", "commit", "--runs", "1")
+    written, results = tmp_path / "runs.json", tmp_path / "RESULTS.md"
+    flags = ("--servers", "kafka,os", "--only", "commit", *QUICKLY.split())
+    done = bench("compare", *flags, "--write", str(results), "--json", str(written))
+    assert done.returncode == 0, done.stdout + done.stderr
+    page, runs = results.read_text(), json.loads(written.read_text())["runs"]
     assert list(runs["commit"]) == ["Kafka", "Groupkeeper, log.flush=os"]
     assert "CPU of Kafka's" in page

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from bench import code
+from tests.support.documented import Documented
 
 pytestmark = pytest.mark.process
 
@@ -128,6 +129,13 @@ def test_the_places_are_listed(planted: Path, capsys: pytest.CaptureFixture[str]
 def test_no_two_rooms_of_the_product_import_each_other() -> None:
     rooms = code.pairs(code.read(ROOT, ["storage", "coordinator", "audit"]))
     assert rooms == []
+
+
+def test_trees_stand_side_by_side(documented: Documented, planted: Path) -> None:
+    (command,) = documented.commands
+    shown = documented.run(command, {"OLD_CHECKOUT": planted}, cwd=ROOT).stdout
+    (row,) = (line for line in shown.splitlines() if line.startswith("storage: files, lines"))
+    assert "3, 5" in row
 
 
 def test_the_figures_of_this_tree_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,6 @@
 """`python -m bench failover`: the process that stands by takes over, and each client gets through again."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,23 +9,21 @@ import pytest
 from bench.failover.clients import KINDS
 from bench.failover.tables import SPARE, Measured, Round, markdown
 from bench.kafka import KafkaUnavailable, kafka_classpath
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
-from tests.support.processes import REPOSITORY
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_clients_get_through_again_with_and_without_a_spare(tmp_path: Path) -> None:
+def test_clients_get_through_again_with_and_without_a_spare(documented: Documented, tmp_path: Path) -> None:
     try:
         kafka_classpath()
     except KafkaUnavailable as error:
         skip_or_fail(str(error))
     page = tmp_path / "RESULTS.md"
-    # In a process of its own: kafka-python leaves sockets behind, and whoever collects them here is warned.
-    command = [sys.executable, "-m", "bench", "failover", "--rounds", "1", "--write", str(page)]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3_000:] + done.stderr[-3_000:]
+    (command,) = documented.commands
+    documented.run(command, {"--rounds 5 --write": f"--rounds 1 --write {page}"})
     shown = page.read_text()
     for title in SPARE.values():
         (row,) = (line for line in shown.splitlines() if line.startswith(f"| {title} |"))

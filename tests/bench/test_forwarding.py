@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli
 from bench.forwarding import tables, turns
 from bench.forwarding.asking import Asked
 from bench.forwarding.ways import DIRECTLY
 from bench.kafka import KafkaUnavailable, kafka_classpath
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
 
-QUICKLY = ["--seconds", "0.3", "--runs", "1", "--requests", "20", "--records", "1000"]
+QUICKLY = "--seconds 0.3 --runs 1 --requests 20 --records 1000"
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched(tmp_path: Path) -> None:
+def test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched(
+    documented: Documented, tmp_path: Path
+) -> None:
     if shutil.which("haproxy") is None:
         skip_or_fail("haproxy is not installed")
     try:
@@ -28,7 +30,8 @@ def test_all_ways_carry_bytes_and_requests_and_the_coordinator_is_watched(tmp_pa
     except KafkaUnavailable as error:
         skip_or_fail(str(error))
     page = tmp_path / "RESULTS.md"
-    assert cli.main(["forwarding", *QUICKLY, "--write", str(page)]) == 0
+    (command,) = documented.commands
+    documented.run(command, {"--records 500000 --write": f"{QUICKLY} --write {page}"})
     shown = page.read_text()
     for title in (tables.FETCHES, tables.PRODUCES, tables.CONSUMER, tables.PRODUCER, tables.ALONE):
         section = shown.partition(f"## {title}\n")[2].partition("\n## ")[0]

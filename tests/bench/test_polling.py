@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bench import cli
 from bench.dialect import Topic
 from bench.kafka import KafkaUnavailable, kafka_classpath
 from bench.polling import tables
@@ -15,6 +14,7 @@ from bench.polling.brokers import RIGHTS
 from bench.polling.monitor import POLLS, Shape
 from bench.polling.tables import Counts, Measured, Round
 from bench.wire import DESCRIBE_GROUPS, OFFSET_FETCH
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
 
 GROUPS = 60
@@ -33,13 +33,16 @@ def cells(page: str, title: str, *first: str) -> list[str]:
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_each_node_and_each_broker_is_asked_for_many_groups_at_once(tmp_path: Path) -> None:
+def test_each_node_and_each_broker_is_asked_for_many_groups_at_once(
+    documented: Documented, tmp_path: Path
+) -> None:
     try:
         kafka_classpath()
     except KafkaUnavailable as error:
         skip_or_fail(str(error))
     page = tmp_path / "RESULTS.md"
-    assert cli.main(["polling", "--groups", str(GROUPS), "--rounds", "2", "--write", str(page)]) == 0
+    (command,) = documented.commands
+    documented.run(command, {"--write": f"--groups {GROUPS} --rounds 2 --write {page}"})
     shown = page.read_text()
     for number in ("1", "2"):
         # A node says which groups are here before the cluster is asked and after it was.

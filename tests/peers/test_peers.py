@@ -9,28 +9,32 @@ from tests.peers import aiokafka, kafka_python
 from tests.peers.differing import BY_CHANCE, EXPLAINED
 from tests.peers.fetching import NotPublishedError, UnavailableError
 from tests.peers.outcome import Outcome, Report, Verdict, recorded, recorded_in
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
-
-PYTHON_PEERS = {kafka_python.NAME: kafka_python.run, aiokafka.NAME: aiokafka.run}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("peer", PYTHON_PEERS)
-def test_what_passed_before_passes(peer: str, tmp_path: Path) -> None:
-    report = run(peer, tmp_path)
+def test_the_command_runs_a_peers_suite(documented: Documented) -> None:
+    """And ends with status 1 if a test of kafka-python failed, or one that passed before did not."""
+    (command,) = documented.commands
+    ran = documented.run(command, {"tests.peers": "tests.peers kafka-python"}, status=None)
+    if ran.returncode == 2:
+        skip_or_fail(ran.stdout)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_passed_before_of_aiokafka_passes(tmp_path: Path) -> None:
+    try:
+        report = aiokafka.run(tmp_path)
+    except NotPublishedError as error:
+        pytest.skip(f"aiokafka: {error}")
+    except UnavailableError as error:
+        skip_or_fail(f"aiokafka: {error}")
 
     assert (report.names(Verdict.FAILED), report.lost()) == ([], []), "\n".join(report.lines())
-
-
-def run(peer: str, work: Path) -> Report:
-    """Run a peer's suite. Skips the test where it cannot be had, which fails in CI if a registry has it."""
-    try:
-        return PYTHON_PEERS[peer](work)
-    except NotPublishedError as error:
-        pytest.skip(f"{peer}: {error}")
-    except UnavailableError as error:
-        skip_or_fail(f"{peer}: {error}")
 
 
 def test_a_lost_test_is_named(tmp_path: Path) -> None:
