@@ -27,6 +27,8 @@ MEASURED: Final[Mapping[str, str]] = {
 }
 """The commands that have measured what bench/RESULTS.md shows, by what they measure."""
 
+_COMPARE: Final = MEASURED["compare"].removeprefix("python -m bench ").removesuffix(" --write")
+_CLONE: Final = "tests/packaging/test_fresh_clone.py::test_"
 _MAINTENANCE: Final = "tests/test_maintenance.py::test_"
 _SYSTEMD: Final = "needs systemd"
 _DOCKER: Final = "needs a Docker engine"
@@ -90,6 +92,69 @@ NOT_RUN: Final[Mapping[str, str]] = {
 """The commands that no test runs, and why; what a test does instead."""
 
 RUN_BY: Final[Mapping[str, Sequence[str]]] = {
+    # --- a fresh clone
+    f"{_CLONE}make_run_installs_and_serves_and_says_where": ("make run", "groupkeeper --version"),
+    f"{_CLONE}make_help_lists_the_targets": ("make help",),
+    f"{_CLONE}make_demo_tells_both_acts": ("make demo",),
+    f"{_CLONE}the_commands_about_groups_show_what_was_committed": (
+        ".venv/bin/groupkeeper groups list",
+        ".venv/bin/groupkeeper groups describe orders",
+        ".venv/bin/groupkeeper groups reset orders --topic work:0 --to-offset 7 --unchecked",
+    ),
+    f"{_CLONE}the_audit_is_installed_and_finds_nothing_wrong": (
+        "make install-audit",
+        f".venv/bin/groupkeeper audit --log-dirs data --out audit-results --against {ADDRESS}",
+        f"groupkeeper audit --log-dirs /var/lib/groupkeeper --out /var/lib/groupkeeper-audit --against {ADDRESS}",
+    ),
+    f"{_CLONE}java_takes_an_audits_classes_from_the_archive": (".venv/bin/python -m audit.class_archive",),
+    f"{_CLONE}the_audit_is_packed_for_a_cluster": ("make audit-package",),
+    f"{_CLONE}make_runs_tests_of_each_tier": ("make test", "make test-quick", "make test-all"),
+    f"{_CLONE}make_lint_and_format_find_nothing": ("make lint", "make format"),
+    f"{_CLONE}make_simulate_runs_a_seed": ("make simulate",),
+    f"{_CLONE}what_is_generated_is_generated_again": (
+        ".venv/bin/python -m protocol.codegen",
+        "make lock",
+        "make lock UPGRADE=--upgrade",
+    ),
+    f"{_CLONE}make_docs_builds_the_site": ("make docs",),
+    f"{_CLONE}what_the_page_types_for_systemd_installs_it": (
+        "git clone REPOSITORY /opt/groupkeeper && make -C /opt/groupkeeper install",
+        "make -C /opt/groupkeeper install-audit",
+        "make install",
+    ),
+    f"{_CLONE}a_new_version_is_installed_beside_the_old_one_and_again": (
+        "git clone REPOSITORY /opt/groupkeeper-NEW",
+        "make -C /opt/groupkeeper-NEW install",
+        "rm -rf .venv",
+        "make install PYTHON=...",
+    ),
+    f"{_CLONE}pip_installs_the_client_of_the_examples": ("pip install confluent-kafka",),
+    f"{_CLONE}pipx_and_uv_install_the_command": ("pipx install .", "uv tool install ."),
+    f"{_CLONE}make_bench_measures": (
+        f'make bench ARGS="{_COMPARE}"',
+        'make bench ARGS="compare --write"',
+        f"make bench ARGS=\"commit heartbeat --bootstrap {ADDRESS} --server-pid $(pgrep -f 'groupkeeper serve')\"",
+    ),
+    f"{_CLONE}make_bench_says_what_there_is_and_counts_code": (
+        "make bench ARGS=--help",
+        'make bench ARGS="compare --help"',
+        "make bench ARGS=code",
+        "make bench ARGS=figures",
+    ),
+    f"{_CLONE}make_bench_audits_a_large_log": ("make bench ARGS=audit",),
+    f"{_CLONE}make_bench_troubles_a_node": (
+        "make bench ARGS=compaction",
+        "make bench ARGS=attack",
+        "make bench ARGS=browsing",
+        "make bench ARGS=closing",
+    ),
+    f"{_CLONE}make_bench_puts_a_gateway_before_a_kafka": (
+        'make bench ARGS="attack gateway"',
+        "make bench ARGS=forwarding",
+        "make bench ARGS=failover",
+        "make bench ARGS=polling",
+    ),
+    f"{_CLONE}make_screenshots_takes_the_pictures_of_the_pages": ("make screenshots",),
     # --- what was measured
     "tests/bench/test_instructions.py::test_a_request_costs_no_more_than_is_kept": (
         "make bench ARGS=instructions",
@@ -112,7 +177,20 @@ RUN_BY: Final[Mapping[str, Sequence[str]]] = {
         ".venv/bin/python -m bench.attack.workers",
     ),
     "tests/bench/test_code.py::test_trees_stand_side_by_side": ("python3 bench/code.py OLD_CHECKOUT .",),
+    "tests/test_readme.py::test_the_figures_are_those_of_the_results": ("python -m bench figures",),
     "tests/peers/test_peers.py::test_the_command_runs_a_peers_suite": (".venv/bin/python -m tests.peers",),
+    # --- a gateway
+    "tests/test_readme.py::test_the_gateway_serves_the_topics_of_the_cluster": (
+        ".venv/bin/groupkeeper serve --listen 127.0.0.1:9093 --data-dir gateway-data"
+        f" --set upstream.bootstrap.servers={ADDRESS}",
+        ".venv/bin/groupkeeper groups describe orders --bootstrap 127.0.0.1:9093",
+        ".venv/bin/groupkeeper give-back --group orders --data-dir gateway-data",
+    ),
+    # --- Kafka's tools, and Spark's
+    "tests/kafka/test_cli_tools.py::test_the_documented_commands_of_kafkas_tool_show_lag_and_members": (
+        f"kafka-consumer-groups.sh --bootstrap-server {ADDRESS} --describe --group orders",
+        "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --members --group GROUP",
+    ),
     # --- files of a host
     f"{_MAINTENANCE}a_backup_can_be_read_and_restored_with_offsets_of_its_time": (
         *_steps("backup", "check", "restore"),

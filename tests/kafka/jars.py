@@ -26,6 +26,16 @@ def require_kafka_classpath(version: str = KAFKA_VERSION) -> str:
     return f"{found}/*" if isinstance(found, Path) else skip_or_fail(found.reason)
 
 
+def tool(class_name: str) -> list[str]:
+    """Return the command that a script in Kafka's bin/ runs, for the class that is its last line.
+
+    Skips the test where Java 17+ or Maven is missing (fails it in CI).
+    """
+    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return [*java, quiet, "-cp", require_kafka_classpath(), class_name]
+
+
 def require_java_compiler() -> None:
     """Skip (or in CI fail) the test where the `java` on the PATH cannot compile: a JRE, not a JDK."""
     if missing := java_compiler():

@@ -9,9 +9,12 @@ import pytest
 
 from coordinator.catalogue.topic_configs import END_GROUP
 from tests.cli.conftest import consuming, runner
+from tests.documented import ADDRESS
 from tests.kafka.broker import KafkaBroker
+from tests.kafka.jars import tool
 from tests.kafka.java_shell import JavaShell
 from tests.support import raw
+from tests.support.documented import Documented
 from tests.support.service import Service
 
 pytestmark = pytest.mark.kafka
@@ -99,6 +102,25 @@ def test_lag_is_what_kafkas_tool_shows(java_shell: JavaShell, kind: str, server:
     (ours,) = groupkeeper("groups", "describe", group, "--json", "--bootstrap", server).json[0]["offsets"]
     assert (ours["end"], ours["lag"]) == (int(row["LOG-END-OFFSET"]), int(row["LAG"]))
     assert ours["lag"] == {"ours": 4, "real": -3}[kind]
+
+
+def test_the_documented_commands_of_kafkas_tool_show_lag_and_members(
+    documented: Documented, server: str, topic: str
+) -> None:
+    lag, members = documented.commands
+    documented.add_program(
+        "kafka-consumer-groups.sh", *tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand")
+    )
+    group = f"documented-{uuid.uuid4().hex[:8]}"
+    raw.wait_for_coordinator(server, group)
+    raw.commit_offsets(server, group, topic, {0: 4})
+    shown = documented.run(lag, {ADDRESS: server, "--group orders": f"--group {group}"}).stdout
+    assert [group, topic, "0", "4"] in [line.split()[:4] for line in shown.splitlines()]
+    with consuming(server, group, topic):
+        shown = documented.run(members, {"BROKER": server, "GROUP": group}).stdout
+        assert [group, "/127.0.0.1", "reader", str(PARTITIONS)] in [
+            [cells[0], *cells[2:5]] for cells in map(str.split, shown.splitlines()) if len(cells) >= 5
+        ]
 
 
 def test_topics_are_shown_as_kafkas_tool_shows_them(java_shell: JavaShell, server: str, topic: str) -> None:
