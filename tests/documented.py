@@ -30,6 +30,7 @@ MEASURED: Final[Mapping[str, str]] = {
 _COMPARE: Final = MEASURED["compare"].removeprefix("python -m bench ").removesuffix(" --write")
 _CLONE: Final = "tests/packaging/test_fresh_clone.py::test_"
 _MAINTENANCE: Final = "tests/test_maintenance.py::test_"
+_READER: Final = "tests/test_documented_commands.py::test_"
 _SYSTEMD: Final = "needs systemd"
 _DOCKER: Final = "needs a Docker engine"
 
@@ -186,12 +187,111 @@ RUN_BY: Final[Mapping[str, Sequence[str]]] = {
         ".venv/bin/groupkeeper groups describe orders --bootstrap 127.0.0.1:9093",
         ".venv/bin/groupkeeper give-back --group orders --data-dir gateway-data",
     ),
+    "tests/test_docs.py::test_the_ten_lines_make_a_gateway": (
+        "groupkeeper serve --listen 0.0.0.0:9092 --data-dir /var/lib/groupkeeper"
+        " --set gateway.host=kafka-gateway.example --set gateway.port.base=10000"
+        " --set upstream.bootstrap.servers=kafka-1.internal:9092,kafka-2.internal:9092"
+        " --set workers=2 --set gateway.workers=2",
+    ),
+    "tests/cli/test_moving.py::test_the_documented_commands_move_groups": (
+        "groupkeeper adopt --all --data-dir data",
+        "groupkeeper adopt --group GROUP --data-dir /var/lib/groupkeeper",
+        "groupkeeper adopt --group GROUP --group OTHER --data-dir data --execute",
+        "groupkeeper give-back --group GROUP --group OTHER --data-dir data --execute",
+        "groupkeeper give-back --group GROUP --data-dir /var/lib/groupkeeper --execute",
+        "groupkeeper give-back --all --data-dir /var/lib/groupkeeper --execute",
+    ),
+    # --- a node, and tools beside it
+    f"{_READER}a_group_is_looked_at_reset_and_deleted": (
+        "groupkeeper groups describe GROUP",
+        "groupkeeper groups describe GROUP --offsets",
+        "groupkeeper groups reset GROUP --topic TOPIC:PARTITION --to-offset N --execute",
+        "groupkeeper groups expiring --within 7d",
+        "groupkeeper groups delete GROUP --execute",
+    ),
+    f"{_READER}a_topic_gets_an_end_group": (
+        "groupkeeper topics alter jobs --config groupkeeper.end.group=jobs-made --execute",
+    ),
+    f"{_READER}curl_asks_a_node": (
+        "curl http://HOST:9308/health",
+        "curl --silent http://127.0.0.1:9308/ready | python3 -m json.tool",
+        'curl "http://127.0.0.1:9308/api/v1/groups?search=orders&sort=lag&order=desc"',
+    ),
+    f"{_READER}partitions_are_listed_moved_and_drained": (
+        "groupkeeper partitions list --data-dir DIR",
+        "groupkeeper partitions move 17 --to 2 --data-dir DIR",
+        "groupkeeper partitions drain 3 --data-dir DIR",
+    ),
+    f"{_READER}a_running_cluster_is_taken_over": (
+        "groupkeeper import --from-bootstrap kafka:9092 --bootstrap node:9092",
+    ),
+    f"{_READER}a_directory_is_looked_at": ("df -i", "du -sh DIR/*", "chmod -R o= DIR"),
+    f"{_READER}the_machine_is_looked_at": ("vmstat 1",),
+    f"{_READER}a_certificate_says_when_it_expires": ("openssl x509 -enddate -noout -in FILE",),
+    f"{_READER}settings_and_metrics_print_their_pages": (
+        ".venv/bin/groupkeeper settings > deploy/config.example.toml",
+        ".venv/bin/groupkeeper settings --markdown > docs/settings.md",
+        ".venv/bin/groupkeeper metrics > docs/metrics.md",
+        "groupkeeper settings --markdown",
+    ),
+    f"{_READER}every_command_lists_its_flags": ("groupkeeper COMMAND --help",),
+    f"{_READER}a_shell_gets_completion": (
+        "groupkeeper --show-completion",
+        "groupkeeper --install-completion",
+    ),
+    "tests/cli/test_cluster.py::test_the_documented_command_sets_offsets": (
+        "groupkeeper groups import FILE --group GROUP --execute --bootstrap HOST:PORT",
+    ),
+    "tests/test_recipes.py::test_records_of_a_cluster_are_read_once_by_a_group_that_is_here": (
+        ".venv/bin/groupkeeper topics create invoices --partitions 3",
+    ),
+    # --- logs
+    "tests/cli/test_log.py::test_repair_by_hand": (
+        "groupkeeper log check --data-dir DIR",
+        "groupkeeper log repair --partition P --data-dir DIR",
+        "groupkeeper log repair --partition P --data-dir DIR --execute",
+    ),
+    "tests/crash/test_taken_away.py::test_a_cut_journal_stops_the_start_until_the_loss_is_accepted": (
+        "groupkeeper log repair --journal --data-dir DIR",
+        "groupkeeper log repair --journal --execute --accept-loss --data-dir DIR",
+    ),
+    "tests/crash/test_taken_away.py::test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted": (
+        "groupkeeper log repair --catalogue --data-dir DIR",
+        "groupkeeper log repair --catalogue --execute --accept-loss --data-dir DIR",
+    ),
+    "tests/importer/test_kafka_import.py::test_the_documented_steps_take_over_a_broker": (
+        "groupkeeper import --from-log-dirs /var/lib/kafka/a,/var/lib/kafka/b --data-dir data",
+        "groupkeeper import --from-log-dirs /var/lib/kafka/a,/var/lib/kafka/b --data-dir data --execute",
+        "groupkeeper serve --data-dir data",
+    ),
     # --- Kafka's tools, and Spark's
+    "tests/kafka/test_offsets_topic.py::test_the_offsets_formatter_shows_every_commit_in_its_order": (
+        "kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic __consumer_offsets --from-beginning"
+        " --formatter org.apache.kafka.tools.consumer.OffsetsMessageFormatter",
+    ),
+    "tests/kafka/test_offsets_topic.py::test_the_group_metadata_formatter_shows_what_describe_groups_says": (
+        "kafka-console-consumer.sh --bootstrap-server HOST:PORT --topic __consumer_offsets --from-beginning"
+        " --formatter org.apache.kafka.tools.consumer.GroupMetadataMessageFormatter",
+    ),
     "tests/kafka/test_cli_tools.py::test_the_documented_commands_of_kafkas_tool_show_lag_and_members": (
         f"kafka-consumer-groups.sh --bootstrap-server {ADDRESS} --describe --group orders",
         "kafka-consumer-groups.sh --bootstrap-server BROKER --describe --members --group GROUP",
     ),
+    "tests/audit/test_package.py::test_a_cluster_audits_with_them": (
+        "spark-submit --master spark://HOST:7077 --py-files dist/groupkeeper-audit.zip"
+        " --archives dist/groupkeeper-audit-libraries.zip#libraries --conf spark.executorEnv.PYTHONPATH=libraries"
+        " audit/__main__.py --log-dirs /mnt/broker/data --out /srv/audit",
+    ),
     # --- files of a host
+    "tests/packaging/test_units.py::test_the_page_installs_the_file_of_settings": (
+        "install -D --mode 640 --group groupkeeper"
+        " /opt/groupkeeper/deploy/systemd/groupkeeper.env /etc/groupkeeper/groupkeeper.env",
+    ),
+    "tests/packaging/test_units.py::test_the_pages_copy_the_units": (
+        "cp /opt/groupkeeper/deploy/systemd/groupkeeper.service /etc/systemd/system/",
+        "cp /opt/groupkeeper/deploy/systemd/groupkeeper-audit.service"
+        " /opt/groupkeeper/deploy/systemd/groupkeeper-audit.timer /etc/systemd/system/",
+    ),
     f"{_MAINTENANCE}a_backup_can_be_read_and_restored_with_offsets_of_its_time": (
         *_steps("backup", "check", "restore"),
         "chown --recursive groupkeeper: /var/lib/groupkeeper",

@@ -10,19 +10,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from bench.ports import BROKERS, free_port_run, free_ports
-from tests.documented import ADDRESS, NOT_RUN, RUN_BY
+from tests.documented import ADDRESS
 from tests.kafka.broker import KafkaBroker
 from tests.support.documented import Documented
-from tests.support.pages import blocks, commands, is_test, named_commands
+from tests.support.pages import blocks
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_every_command_is_run_by_a_test() -> None:
-    run = {command for commands_of_test in RUN_BY.values() for command in commands_of_test}
-    assert {*commands(README), *named_commands(README)} <= {*run, *NOT_RUN}
-    assert [name for name in RUN_BY if not is_test(name)] == []
 
 
 def test_the_figures_are_those_of_the_results(documented: Documented) -> None:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.installed import groupkeeper
 from bench.ports import free_ports
 from tests.kafka.broker import KafkaBroker
-from tests.support.pages import commands
+from tests.support.documented import Documented
 from tests.support.service import Service, serving
 
 PAGE = (Path(__file__).parent.parent / "docs" / "recipes.md").read_text(encoding="utf-8")
@@ -49,7 +49,9 @@ def test_the_queue_is_worked_off_once_and_goes_on_where_it_was(service: Service,
 
 @pytest.mark.kafka
 @pytest.mark.slow
-def test_records_of_a_cluster_are_read_once_by_a_group_that_is_here(service: Service, tmp_path: Path) -> None:
+def test_records_of_a_cluster_are_read_once_by_a_group_that_is_here(
+    documented: Documented, service: Service, tmp_path: Path
+) -> None:
     broker = KafkaBroker(tmp_path / "kafka")
     try:
         broker.start()
@@ -62,10 +64,8 @@ def test_records_of_a_cluster_are_read_once_by_a_group_that_is_here(service: Ser
         )
         assert too_early.returncode == 1
         assert "invoices" in too_early.stderr
-        (command,) = commands(PAGE)
-        assert command.startswith(".venv/bin/groupkeeper topics create")
-        create = [*groupkeeper(), *command.split()[1:], "--bootstrap", service.bootstrap]
-        subprocess.run(create, check=True)
+        (create,) = documented.commands
+        documented.run(create, variables={"GROUPKEEPER_BOOTSTRAP": service.bootstrap})
         for first in (0, 20):
             for number in range(first, first + 20):
                 producer.produce("invoices", f"invoice {number}")

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Iterable
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import pytest
 from aiohttp import ClientSession
@@ -213,9 +212,3 @@ async def test_every_field_of_the_status_is_documented(running: Running) -> None
     assert status == HTTPStatus.OK
     assert (found["ready"], found["complete"], found["problems"], found["missing"]) == (True, True, [], [])
     assert_documented("/api/v1/status", (*found, *found["nodes"][0]))
-
-
-async def test_the_documented_command_asks_for_groups(running: Running) -> None:
-    ((path, query),) = re.findall(r'curl "http://127.0.0.1:9308(/[^?]+)\?([^"]+)"', DOCUMENTED)
-    status, page = await get(running, path, **dict(parse_qsl(query)))
-    assert (status, page["groups"]) == (HTTPStatus.OK, [])

@@ -2,7 +2,6 @@
 """The zips for a cluster hold all that an executor imports."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from audit.spark_package import CODE_ZIP, write_code_and_library_zips
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, Log, healthy
 from tests.storage.strategies import batch
+from tests.support.documented import Documented
 
 READ = """
 import sys
@@ -47,9 +47,10 @@ def test_an_executor_reads_a_log_with_what_is_in_them(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.usefixtures("java")
-def test_a_cluster_audits_with_them(tmp_path: Path) -> None:
-    """As docs/audit.md says it, on two executors that are processes of their own."""
-    code, libraries = write_code_and_library_zips(tmp_path / "dist")
+def test_a_cluster_audits_with_them(documented: Documented, tmp_path: Path) -> None:
+    """On two executors that are processes of their own, and their master."""
+    (command,) = documented.commands
+    write_code_and_library_zips(documented.work / "dist")
     healthy(Log(tmp_path / "log", 3))
     flipped_bit(Log(tmp_path / "log", 4))
     home = (
@@ -58,19 +59,16 @@ def test_a_cluster_audits_with_them(tmp_path: Path) -> None:
     home.mkdir()
     for path in Path(pyspark.__file__).parent.iterdir():
         (home / path.name).symlink_to(path)
-    submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
-    submit += ["--py-files", str(code), "--archives", f"{libraries}#libraries"]
-    submit += ["--conf", "spark.executorEnv.PYTHONPATH=libraries", "--conf", "spark.ui.enabled=false"]
-    script = str(Path(__file__).parents[2] / "audit" / "__main__.py")
-    flags = ["--log-dirs", str(tmp_path / "log"), "--out", str(tmp_path / "out"), "--partitions", "50"]
-    flags += ["--as-of", AS_OF]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    environment["SPARK_HOME"] = str(home)
-    done = subprocess.run(
-        [*submit, script, *flags], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1, done.stderr[-4_000:]
+    documented.add_program("spark-submit", home / "bin" / "spark-submit")
+    places = {
+        "spark://HOST:7077": "local-cluster[2,1,1024] --conf spark.ui.enabled=false",
+        "audit/__main__.py": Path(__file__).parents[2] / "audit" / "__main__.py",
+        "/mnt/broker/data": tmp_path / "log",
+        "/srv/audit": f"{tmp_path / 'out'} --partitions 50 --as-of {AS_OF}",
+    }
+    python = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    variables = {**python, "SPARK_HOME": str(home), "PYTHONPATH": ""}  # the code is in the zip alone
+    documented.run(command, places, status=1, variables=variables)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [finding["check"] for finding in summary["findings"]] == ["batch_crc"]
     assert (summary["partitions"], summary["groups"]) == (2, 2)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `groups` commands on running clusters: a real Kafka, and Groupkeeper."""
 
-import re
 import uuid
 from pathlib import Path
 
-import pytest
 from confluent_kafka import TopicPartition
 
 from tests.cli.conftest import PARTITIONS, Command, consuming
+from tests.support.documented import Documented
 from tests.support.raw import commit_offsets, wait_for_coordinator
 
 
@@ -126,19 +125,15 @@ def test_offsets_are_set_to_what_a_file_says_forward_and_backward(
     assert offsets_of(groupkeeper, bootstrap, group) == {0: 5, 1: 2**63 - 1, 3: 7}
 
 
-@pytest.mark.parametrize("page", ["troubleshooting.md", "offsets.md"])
 def test_the_documented_command_sets_offsets(
-    groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path, page: str
+    documented: Documented, groupkeeper: Command, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:
-    text = (Path(__file__).parents[2] / "docs" / page).read_text()
-    documented = r"groupkeeper (groups import FILE --group GROUP --execute --bootstrap HOST:PORT)"
-    (words,) = re.findall(documented, text)
+    (command,) = documented.commands
     group = f"set-{uuid.uuid4().hex[:12]}"
     wait_for_coordinator(bootstrap, group)
     file = tmp_path / "better.csv"
     file.write_text(f"{topic},2,1200345\n")
-    given = {"GROUP": group, "FILE": str(file), "HOST:PORT": bootstrap}
-    assert groupkeeper(*(given.get(word, word) for word in words.split())).exit_code == 0
+    documented.run(command, {"GROUP": group, "FILE": file, "HOST:PORT": bootstrap})
     assert offsets_of(groupkeeper, bootstrap, group) == {2: 1_200_345}
 
 

@@ -21,6 +21,7 @@ from storage.settings import LogSettings
 from tests.cli.terminals import on_a_terminal
 from tests.storage.test_repair import P, contents, fill, overwrite, places
 from tests.support.command import groupkeeper
+from tests.support.documented import Documented
 from tests.support.raw import commit_offsets, create_topic
 from tests.support.service import Service, serving, wait_until
 
@@ -125,16 +126,17 @@ def body(service: Service) -> str:
         return json.dumps(json.loads(connection.getresponse().read())["partitions_failed"])
 
 
-def test_repair_by_hand(tmp_path: Path) -> None:
+def test_repair_by_hand(documented: Documented, tmp_path: Path) -> None:
+    check, say, repair = documented.commands
+    here = {"DIR": tmp_path}
+    of_one = {**here, "--partition P": f"--partition {P}"}
     fill(tmp_path, 5)
     hurt(tmp_path, 6)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.log")}
-    dry = run("repair", "--partition", str(P), "--data-dir", str(tmp_path))
-    assert dry.returncode == 0
+    dry = documented.run(say, of_one)
     assert dry.stderr == "dry run: nothing was changed; --execute makes the changes\n"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.log")} == before
-    done = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--execute")
-    assert done.returncode == 0
+    done = documented.run(repair, of_one)
     assert "saved: 4 batches with 12 records" in done.stdout
     assert "lost: 214 bytes, which held 3 offsets of the log" in done.stdout
     assert "certain: 3 committed offsets" in done.stdout
@@ -142,8 +144,8 @@ def test_repair_by_hand(tmp_path: Path) -> None:
     (aside,) = (tmp_path / f"{OFFSETS_TOPIC}-{P}").glob("damaged-*")
     assert str(aside) in done.stdout
     assert sorted(contents(tmp_path)) == [0, 3, 9, 12]
-    assert run("check", "--data-dir", str(tmp_path)).returncode == 0
-    again = run("repair", "--partition", str(P), "--data-dir", str(tmp_path), "--execute")
+    documented.run(check, here)
+    again = documented.run(repair, of_one)
     assert "is not damaged: nothing was done" in again.stdout
     missing = run("repair", "--partition", "9", "--data-dir", str(tmp_path), "--execute")
     assert (missing.returncode, "no such partition" in missing.stderr) == (1, True)

@@ -25,6 +25,7 @@ from protocol.newtypes import GroupId
 from tests.cli.terminals import on_a_terminal
 from tests.kafka.cluster import KafkaCluster
 from tests.support import raw
+from tests.support.documented import Documented
 from tests.support.newer_groups import LONG_SESSIONS, member_of
 from tests.support.processes import environment
 from tests.support.service import Service
@@ -188,6 +189,24 @@ def test_there_and_back(gateway: Gateway) -> None:
     assert "through the gateway, or commits without joining, takes the group over again" in err
     assert gateway.there("there-and-back") == offsets, "what was here counts"
     assert gateway.moved("give-back", *group) == {"there-and-back": ("nothing here", {})}
+
+
+def test_the_documented_commands_move_groups(documented: Documented, gateway: Gateway) -> None:
+    would_adopt_all, would_adopt, adopt, give_back, give_one_back, give_all_back = documented.commands
+    (documented.work / "data").symlink_to(gateway.service.data_dir)  # where those that name `data` look
+    here = {"/var/lib/groupkeeper": gateway.service.data_dir}
+    for group in ("typed", "typed-too", "typed-last"):
+        gateway.commit(group, {0: 3})
+    pair = {"GROUP": "typed", "OTHER": "typed-too"}
+    assert "would be adopted" in documented.run(would_adopt_all).stdout
+    assert "would be adopted" in documented.run(would_adopt, {**here, "GROUP": "typed"}).stdout
+    assert documented.run(adopt, pair).stdout.count(" adopted ") == 2
+    assert documented.run(give_back, pair).stdout.count(" given back ") == 2
+    gateway.moved("adopt", "--group=typed", "--group=typed-last")
+    assert "given back" in documented.run(give_one_back, {**here, "GROUP": "typed"}).stdout
+    assert "typed-last" in documented.run(give_all_back, here).stdout
+    assert gateway.moved("give-back", "--group=typed-last") == {"typed-last": ("nothing here", {})}
+    assert gateway.there("typed-last") == {("t", 0): 3}
 
 
 def test_what_was_deleted_here_is_deleted_there_if_that_is_asked_for(gateway: Gateway) -> None:

@@ -14,6 +14,7 @@ from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from tests.support import raw
 from tests.support.command import groupkeeper
+from tests.support.documented import Documented
 from tests.support.processes import REPOSITORY, environment
 from tests.support.service import Service
 from tests.support.waiting import wait_until
@@ -74,7 +75,11 @@ def refused(service: Service, *words: str) -> None:
     assert last.removeprefix("groupkeeper: ") in checked.stdout
 
 
-def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Service) -> None:
+def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(
+    documented: Documented, service: Service
+) -> None:
+    say, repair = documented.commands
+    here = {"DIR": service.data_dir}
     journal = killed_after(service, 30)
     whole = journal.read_bytes()
     last_byte = len(whole.rstrip(b"\0"))
@@ -82,15 +87,11 @@ def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Servi
         journal.write_bytes(whole[:size])
         refused(service, str(journal), "was cut" if size >= 4_096 else "header is damaged")
     journal.write_bytes(whole[: (4_096 + last_byte) // 2])
-    said = groupkeeper("log", "repair", "--journal", "--data-dir", service.data_dir)
-    assert said.returncode == 1
+    said = documented.run(say, here, status=1)
     assert "nothing was changed" in said.stdout
     assert "--execute --accept-loss" in said.stdout
     refused(service, str(journal))
-    done = groupkeeper(
-        "log", "repair", "--journal", "--execute", "--accept-loss", "--data-dir", service.data_dir
-    )
-    assert done.returncode == 0, done.stderr
+    done = documented.run(repair, here)
     assert "MAY BE OLDER" in done.stdout
     assert f"{partition_for(GroupId(GROUP), 50)} at " in done.stdout
     (aside,) = service.data_dir.glob("damaged-*")
@@ -101,10 +102,7 @@ def test_a_cut_journal_stops_the_start_until_the_loss_is_accepted(service: Servi
     with raw.RawConnection(service.bootstrap) as connection:
         assert commit(connection, 31) == raw.NONE
     service.terminate()
-    again = groupkeeper(
-        "log", "repair", "--journal", "--execute", "--accept-loss", "--data-dir", service.data_dir
-    )
-    assert (again.returncode, "nothing was done" in again.stdout) == (0, True)
+    assert "nothing was done" in documented.run(repair, here).stdout
 
 
 def test_lost_journals_stop_the_start_until_they_are_back(service: Service) -> None:
@@ -229,8 +227,10 @@ def test_the_lost_journal_of_one_of_several_nodes_stops_the_start(tmp_path: Path
 
 @pytest.mark.parametrize("content", [None, b"{}"])
 def test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted(
-    service: Service, content: bytes | None
+    documented: Documented, service: Service, content: bytes | None
 ) -> None:
+    say, repair = documented.commands
+    here = {"DIR": service.data_dir}
     killed_after(service, 10)  # what was committed is in the journal alone
     catalogue = service.data_dir / "catalogue.json"
     whole = catalogue.read_bytes()
@@ -239,17 +239,12 @@ def test_a_lost_catalogue_stops_the_start_until_the_loss_is_accepted(
         catalogue.write_bytes(content)
     for _ in range(2):
         assert str(catalogue) in not_started(service)
-    repair = ("log", "repair", "--catalogue", "--data-dir", service.data_dir)
-    said = groupkeeper(*repair)
-    assert (said.returncode, "nothing was changed" in said.stdout) == (1, True), said.stdout + said.stderr
+    assert "nothing was changed" in documented.run(say, here, status=1).stdout
     assert (catalogue.read_bytes() if catalogue.exists() else None) == content
-    done = groupkeeper(*repair, "--execute", "--accept-loss")
-    assert done.returncode == 0, done.stderr
-    assert "found 1 groups" in done.stdout
+    assert "found 1 groups" in documented.run(repair, here).stdout
     asides = list(service.data_dir.glob("damaged-*"))
     assert [aside.read_bytes() for aside in asides] == ([] if content is None else [content])
-    again = groupkeeper(*repair, "--execute", "--accept-loss")
-    assert (again.returncode, "nothing was done" in again.stdout) == (0, True)
+    assert "nothing was done" in documented.run(repair, here).stdout
     service.start()
     assert raw.fetch_offsets(service.bootstrap, GROUP) == {(TOPIC, 0): 10}
     with raw.RawConnection(service.bootstrap) as connection:

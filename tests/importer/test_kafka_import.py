@@ -10,6 +10,7 @@ from pathlib import Path
 import confluent_kafka as ck
 import pytest
 
+from bench.ports import free_ports
 from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
@@ -19,6 +20,7 @@ from tests.kafka.java_shell import JavaShell
 from tests.storage.test_kafka_directory import GROUPS, PARTITIONS, TOPIC, commit, once_ready
 from tests.support import raw
 from tests.support.command import groupkeeper
+from tests.support.documented import Documented
 from tests.support.service import Service
 from tests.support.waiting import wait_until
 
@@ -70,6 +72,32 @@ def deep_dump(path: Path) -> str:
     done = subprocess.run([*tool, *arguments], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
+
+
+def test_the_documented_steps_take_over_a_broker(documented: Documented, tmp_path: Path) -> None:
+    """Of a broker with two directories; the steps are typed where the node's is to be."""
+    say, take_over, serve = documented.commands
+    directories = [tmp_path / "kafka" / name for name in ("a", "b")]
+    places = {f"/var/lib/kafka/{directory.name}": directory for directory in directories}
+    broker = KafkaBroker(tmp_path / "kafka", {"log.dirs": ",".join(map(str, directories))})
+    try:
+        broker.start()
+        commit(broker.bootstrap)
+        expected = offsets(broker.bootstrap, GROUPS)
+        broker.terminate()
+    finally:
+        broker.close()
+    assert "30 groups" in documented.run(say, places).stdout
+    assert not (documented.work / "data").exists()
+    documented.run(take_over, places)
+    port, metrics = free_ports(2)
+    here = {"GROUPKEEPER_LISTEN": f"127.0.0.1:{port}", "GROUPKEEPER_METRICS_LISTEN": f"127.0.0.1:{metrics}"}
+    node = documented.start(serve, variables=here)
+    try:
+        wait_until(lambda: '"event":"serving"' in node.log_tail(), what=node.log_tail)
+        assert offsets(f"127.0.0.1:{port}", GROUPS) == expected
+    finally:
+        assert node.terminate() == 0, node.log_tail()
 
 
 @pytest.mark.parametrize(("count", "clean"), [(50, True), (3, False)])

@@ -2,7 +2,6 @@
 """Kafka's own tools read our `__consumer_offsets`, and what is read of it is what a Kafka 4.4 would serve."""
 
 import json
-import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,37 +17,33 @@ from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, deco
 from tests.clients.group import Group
 from tests.clients.member import CLIENTS
 from tests.kafka.broker import KafkaBroker
-from tests.kafka.jars import require_kafka_classpath
+from tests.kafka.jars import tool
 from tests.support import raw
-from tests.support.processes import tied_to_us
+from tests.support.documented import Documented
 from tests.support.raw import RawConnection
-from tests.support.reading import EARLIEST, LATEST, OFFSETS_TOPIC, fetch, list_offset, read_all
+from tests.support.reading import EARLIEST, LATEST, fetch, list_offset, read_all
 from tests.support.target import Target
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 50
-_JAVA = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-_QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-_FORMATTERS = "org.apache.kafka.tools.consumer"
 
 
 class Console:
-    """kafka-console-consumer.sh (the class that it runs) on the whole topic, from the beginning."""
+    """The documented command of a test, on the whole topic, from the beginning."""
 
-    def __init__(self, bootstrap: str, formatter: str, work: Path) -> None:
-        self._output = work / f"{formatter}.txt"
-        self._errors = work / f"{formatter}.err"
-        command = [*_JAVA, _QUIET, "-cp", require_kafka_classpath(), f"{_FORMATTERS}.ConsoleConsumer"]
-        command += ["--bootstrap-server", bootstrap, "--topic", OFFSETS_TOPIC, "--from-beginning"]
-        command += ["--formatter", f"{_FORMATTERS}.{formatter}"]
-        with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(tied_to_us(command), stdout=output, stderr=errors)
+    def __init__(self, bootstrap: str, documented: Documented) -> None:
+        (command,) = documented.commands
+        documented.add_program(
+            "kafka-console-consumer.sh", *tool("org.apache.kafka.tools.consumer.ConsoleConsumer")
+        )
+        self._output = documented.work / "records"
+        self._process = documented.start(command, {"HOST:PORT": f"{bootstrap} >{self._output}"})
 
     def records(self) -> list[dict[str, Any]]:
         """What it has printed so far: one JSON object after the other."""
-        assert self._process.poll() is None, self._errors.read_text()
+        self._process.assert_running()
         text, found, pos = self._output.read_text(), [], 0
         decoder = json.JSONDecoder()
         while pos < len(text):
@@ -60,32 +55,20 @@ class Console:
         return found
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait(120)
+        self._process.kill9()
 
 
 @pytest.fixture
-def offsets_console(target: Target, tmp_path: Path) -> Iterator[Console]:
-    yield from console(target, "OffsetsMessageFormatter", tmp_path)
-
-
-@pytest.fixture
-def groups_console(target: Target, tmp_path: Path) -> Iterator[Console]:
-    yield from console(target, "GroupMetadataMessageFormatter", tmp_path)
-
-
-def console(target: Target, formatter: str, work: Path) -> Iterator[Console]:
+def console(target: Target, documented: Documented) -> Iterator[Console]:
     raw.wait_for_coordinator(target.bootstrap, "any")  # with the first one Kafka makes the topic
-    running = Console(target.bootstrap, formatter, work)
+    running = Console(target.bootstrap, documented)
     try:
         yield running
     finally:
         running.close()
 
 
-def test_the_offsets_formatter_shows_every_commit_in_its_order(
-    target: Target, offsets_console: Console
-) -> None:
+def test_the_offsets_formatter_shows_every_commit_in_its_order(target: Target, console: Console) -> None:
     prefix, topic = uuid.uuid4().hex[:8], f"topic-{uuid.uuid4().hex[:8]}"
     raw.create_topic(target.bootstrap, topic)
     groups = [f"{prefix}-{number}" for number in range(20)]
@@ -98,7 +81,7 @@ def test_the_offsets_formatter_shows_every_commit_in_its_order(
 
     def shown() -> dict[tuple[str, int], list[int | None]]:
         found: dict[tuple[str, int], list[int | None]] = {}
-        for record in offsets_console.records():
+        for record in console.records():
             key, value = record["key"]["data"], record["value"]
             if key["group"].startswith(prefix) and key["topic"] == topic:
                 offset = None if value is None else value["data"]["offset"]
@@ -115,7 +98,7 @@ def test_the_offsets_formatter_shows_every_commit_in_its_order(
 
 
 def test_the_group_metadata_formatter_shows_what_describe_groups_says(
-    target: Target, groups_console: Console, tmp_path: Path
+    target: Target, console: Console, tmp_path: Path
 ) -> None:
     group = Group(CLIENTS[0], target.bootstrap, tmp_path)
     try:
@@ -126,7 +109,7 @@ def test_the_group_metadata_formatter_shows_what_describe_groups_says(
         def newest() -> dict[str, Any]:
             values = [
                 record["value"]["data"]
-                for record in groups_console.records()
+                for record in console.records()
                 if record["key"]["data"]["group"] == group.id and record["value"] is not None
             ]
             return values[-1] if values else {}

@@ -17,6 +17,7 @@ from audit.cli import parser
 from bench.installed import ROOT, groupkeeper
 from bench.ports import free_ports
 from coordinator.config import Settings, load
+from tests.support.documented import Documented
 from tests.support.missing import skip_or_fail
 from tests.support.pages import commands
 from tests.support.processes import ServerProcess
@@ -64,17 +65,23 @@ def test_the_page_installs_what_the_unit_starts() -> None:
     assert (example, unit["EnvironmentFile"]) == (UNITS / "groupkeeper.env", f"-{place[-1]}")
 
 
-@pytest.mark.process
-def test_the_page_installs_the_file_of_settings(tmp_path: Path) -> None:
+def test_the_page_installs_the_file_of_settings(documented: Documented, tmp_path: Path) -> None:
     """With the directory that it is in, which nothing else makes; only the service's group may read it."""
-    command = next(each for each in commands(PAGE) if each.startswith("install "))
-    program, *words = shlex.split(command)
-    source, target = ROOT / Path(words[-2]).relative_to("/opt/groupkeeper"), tmp_path / words[-1].lstrip("/")
-    group = words.index("--group")
-    flags = [*words[:group], *words[group + 2 : -2]]  # the group exists where `useradd` was run
-    subprocess.run([program, *flags, str(source), str(target)], check=True)
-    assert target.read_text() == source.read_text()
+    (command,) = documented.commands
+    ours = f"--group {os.getgid()}"  # the group of the page exists where `useradd` was run
+    documented.run(
+        command, {"/opt/groupkeeper": ROOT, "/etc/groupkeeper": tmp_path / "etc", "--group groupkeeper": ours}
+    )
+    target = tmp_path / "etc" / "groupkeeper.env"
+    assert target.read_text() == (UNITS / "groupkeeper.env").read_text()
     assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_pages_copy_the_units(documented: Documented, tmp_path: Path) -> None:
+    for command in documented.commands:
+        documented.run(command, {"/opt/groupkeeper": ROOT, "/etc/systemd/system/": tmp_path})
+    names = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert names == {path.name for path in UNITS.iterdir() if path.suffix != ".env"}
 
 
 def variables_of(name: str) -> dict[str, str]:

@@ -83,13 +83,6 @@ def documented_commands(page: str) -> set[str]:
     return {*commands(page), *filter(is_command, inline_code(page))}
 
 
-def named_commands(page: str) -> list[str]:
-    """Every command with its arguments that stands in a sentence, of programs other than `groupkeeper`."""
-    return [
-        each for each in inline_code(page) if is_command(each) and program(each) not in ("groupkeeper", "pip")
-    ]
-
-
 def is_test(name: str) -> bool:
     """Whether `tests/.../test_file.py::test_name` is there."""
     file, _, function = name.partition("::")
