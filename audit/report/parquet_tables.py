@@ -7,7 +7,7 @@ own writer takes seconds to get ready.
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -125,15 +125,3 @@ def read_offsets_of_run(spark: SparkSession, out: Path, run: RunSummary) -> Data
     """Return the table of committed offsets that an earlier run wrote, or None if the table has been deleted."""
     path = _place(OFFSETS, out, run.as_of_ms)
     return spark.read.parquet(str(path)) if path.exists() else None
-
-
-def describe_tables() -> Mapping[str, str]:
-    """Return the content of each table, for people."""
-    return {
-        "records": "one row for each file: batches, records by kind, bytes, times",
-        "hours": "records and commits by partition and hour",
-        "findings": "what the checks found",
-        "groups": "each stored group: its newest record",
-        OFFSETS: "each committed offset: its newest record",
-        RUNS: "one row for each audit",
-    }

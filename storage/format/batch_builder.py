@@ -61,11 +61,6 @@ class BatchBuilder:
         self._records = 0
         self._size = HEADER_BYTES
 
-    @property
-    def batch_count(self) -> int:
-        """The number of batches that `build` returns."""
-        return len(self._closed) + (self._records > 0)
-
     def append_in_one_batch(self, records: Sequence[Record]) -> None:
         """Add records that must be written together.
 
