@@ -115,7 +115,7 @@ GATEWAY_MUTANTS: Final = (
         "coordinator.gateway.adoption",
         "        self._known.difference_update(map(GroupId, groups))\n",
         "",
-        seed=2,
+        seed=3,
     ),
     Mutant(
         "a refusal to take a group over lasts",
