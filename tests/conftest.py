@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import hypothesis
 import pytest
@@ -112,9 +111,9 @@ def _logging_stays_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture
-def documented(request: pytest.FixtureRequest, tmp_path: Path) -> Documented:
-    """The documented commands that the test has to run, and a place where it can."""
-    return Documented(_documented_commands(request.node), tmp_path / "reader")
+def documented(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Documented:
+    """The documented commands that the test has to run, and a place where it can: with a path short enough for sockets."""
+    return Documented(_documented_commands(request.node), tmp_path_factory.mktemp("doc"))
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ SUITES = (
 @pytest.mark.usefixtures("made_from_this_tree")
 def test_what_is_installed_passes_the_quick_tests_of_its_sources(tmp_path: Path) -> None:
     """From a copy of the tests, where the sources are not; with few examples, as the sources have had many."""
-    for name in ("tests", "bench"):
+    for name in ("tests", "bench", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     done = subprocess.run(
