@@ -44,7 +44,7 @@ NOT_RUN: Final[Mapping[str, str]] = {
     "apt-get install openjdk-17-jre-headless": "changes the system, as root",
     "docker build -t groupkeeper .": f"{_DOCKER}: tests/packaging/test_image.py plays the steps of the Dockerfile",
     "docker build -t groupkeeper-audit --target audit .": (
-        f"{_DOCKER}: tests/packaging/test_image.py compares the line with those of the Dockerfile and the CronJob"
+        f"{_DOCKER}: tests/packaging/test_image.py checks the stage, and audits with what the build stage makes"
     ),
     "docker run -p 127.0.0.1:9092:9092 -p 127.0.0.1:9308:9308 -v groupkeeper:/data groupkeeper": (
         f"{_DOCKER}: tests/packaging/test_image.py starts the image's command"
