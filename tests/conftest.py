@@ -112,7 +112,7 @@ def _logging_stays_as_it_was() -> Iterator[None]:
 
 @pytest.fixture
 def documented(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Documented:
-    """The documented commands that the test has to run, and a place where it can: with a path short enough for sockets."""
+    """The documented commands that the test has to run, and a place where it can; its path is short, for sockets."""
     return Documented(_documented_commands(request.node), tmp_path_factory.mktemp("doc"))
 
 

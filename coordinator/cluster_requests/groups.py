@@ -2,8 +2,7 @@
 """Requests about groups: FindCoordinator v4, ListGroups v4-v5, DescribeGroups v5-v6."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.cluster_requests.request import ClusterRequest, get_versions, make_request, read_in_one_step
 from coordinator.cluster_requests.retrying import raise_for_code
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     Coordinators = Sequence[FindCoordinatorResponse.Coordinator]
 
 
-@dataclass(frozen=True, slots=True)
-class ListedGroup:
+class ListedGroup(NamedTuple):
     """One group of ListGroups; `kind` is `classic`, `consumer`, `share` or `streams`, or empty from old brokers."""
 
     group: GroupId

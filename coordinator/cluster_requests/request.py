@@ -2,24 +2,22 @@
 """A request to a broker, with the versions in which it can be sent."""
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from protocol.apis import ApiKey, VersionRange
 
 T = TypeVar("T")
 
 NEEDED: Final[Mapping[ApiKey, VersionRange]] = {
-    ApiKey.METADATA: VersionRange(
-        10, 12
-    ),  # v10: topic ids; v13 adds a top-level error, which says nothing here
+    # v10: topic ids; v13 adds a top-level error, which says nothing here
+    ApiKey.METADATA: VersionRange(10, 12),
     ApiKey.LIST_OFFSETS: VersionRange(4, 8),  # v2: isolation level; v4: leader epochs
     ApiKey.FIND_COORDINATOR: VersionRange(4, 4),  # KIP-699: several keys
     ApiKey.DESCRIBE_GROUPS: VersionRange(5, 6),
     ApiKey.LIST_GROUPS: VersionRange(4, 5),  # v4: states (KIP-518); v5: types (KIP-848)
     ApiKey.OFFSET_FETCH: VersionRange(
         8, 9
-    ),  # v7: require_stable (KIP-447); v8: several groups; v10 has ids alone
+    ),  # v7: require_stable (KIP-447); v8: several groups; v10: ids alone
     ApiKey.OFFSET_COMMIT: VersionRange(8, 9),
 }
 """The versions of requests that every broker behind a gateway must have: Kafka 3.0 has the oldest of all of them."""
@@ -38,15 +36,16 @@ OPTIONAL: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),
     ApiKey.SASL_AUTHENTICATE: VersionRange(0, 1),
 }
-"""The versions of requests that older brokers lack, as they lack such groups (KIP-848, 1071, 932), and of those that
-only commands send."""
+"""The versions of requests that a broker behind a gateway may lack, and of those that only commands send.
+
+Older brokers lack the requests for the group types that they lack (KIP-848, KIP-1071, KIP-932).
+"""
 
 Read = Callable[[Any], Generator[None, None, T]]
 """Reads a decoded response in steps, each of which takes less than a millisecond."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRequest(Generic[T]):
+class ClusterRequest(NamedTuple, Generic[T]):
     """One request: `build` makes its message for the version that is chosen, and `read` reads the response.
 
     `read` raises RetryLater and RefusedByCluster.
@@ -65,7 +64,7 @@ def make_request(api: ApiKey, message: object, read: Callable[[Any], T]) -> Clus
 
 def make_plain_request(api: ApiKey, message: object) -> ClusterRequest[Any]:
     """Return a request whose message is the same in all its versions; the result is the decoded response."""
-    return ClusterRequest(api, get_versions(api), lambda _version: message, read_nothing)
+    return ClusterRequest(api, get_versions(api), lambda _version: message, return_response)
 
 
 def get_versions(api: ApiKey) -> VersionRange:
@@ -83,7 +82,7 @@ def read_in_one_step(read: Callable[[Any], T]) -> Read[T]:
     return steps
 
 
-def read_nothing(response: Any) -> Generator[None, None, Any]:
+def return_response(response: Any) -> Generator[None, None, Any]:
     """Return the response as it is."""
     yield from ()
     return response

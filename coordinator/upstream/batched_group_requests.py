@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from coordinator.cluster_requests.request import ClusterRequest, get_versions, read_nothing
+from coordinator.cluster_requests.request import ClusterRequest, get_versions, return_response
 from coordinator.upstream.aiokafka_request import UpstreamResponse
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import Unreachable, UpstreamError, UpstreamLacksApiVersion, UpstreamTimeout
@@ -88,7 +88,7 @@ class BatchedGroupRequester:
         oldest = version if has_ids else min(version, supported.min)
 
         def question(versions: VersionRange, ids: TopicIds | None) -> ClusterRequest[Any]:
-            return ClusterRequest(api, versions, lambda chosen: build(groups, chosen, ids), read_nothing)
+            return ClusterRequest(api, versions, lambda chosen: build(groups, chosen, ids), return_response)
 
         try:
             asked = question(VersionRange(oldest, version), None)

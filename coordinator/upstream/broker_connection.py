@@ -15,7 +15,7 @@ import aiokafka.errors as kafka_errors
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection
 
-from coordinator.cluster_requests.request import NEEDED, ClusterRequest, read_nothing
+from coordinator.cluster_requests.request import NEEDED, ClusterRequest, return_response
 from coordinator.config import Address, ConfigError
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
 from coordinator.upstream.aiokafka_request import RequestOverAiokafka, UpstreamResponse, choose_version
@@ -144,7 +144,7 @@ class BrokerConnection:
         from protocol.kafka_python_messages import ApiVersionsRequest
 
         asked = ClusterRequest(
-            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest(), read_nothing
+            ApiKey.API_VERSIONS, VersionRange(0, 0), lambda _version: ApiVersionsRequest(), return_response
         )
         try:
             response = decode_upstream_answer(await self.request_encoded_response(asked), self.address)

@@ -5,7 +5,7 @@ from typing import Final
 
 from coordinator.config import Address
 from protocol.apis import ApiKey, VersionRange
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 
 SERVERS: Final = "upstream.bootstrap.servers"
 SECURITY: Final = "upstream.security.protocol"
@@ -142,11 +142,3 @@ def parse_error_code(code: int) -> ErrorCode:
         return ErrorCode(code)
     except ValueError:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def error_name(code: int) -> str:
-    """Return Kafka's name of an error code, or its number if we do not know the code."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error {code}"

@@ -3,7 +3,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -132,7 +131,7 @@ class UpstreamGroups:
         listed = await self._cluster.call_with_retries(
             doing, lambda: self._cluster.send_and_read(list_groups(doing), node_id=node_id)
         )
-        return [replace(group, kind=group.kind.lower()) for group in listed]
+        return [group._replace(kind=group.kind.lower()) for group in listed]
 
     async def _state(self, group: GroupId) -> ClusterGroupState:
         from protocol.kafka_python_messages import DescribeGroupsRequest
@@ -141,7 +140,7 @@ class UpstreamGroups:
         question = make_plain_request(ApiKey.DESCRIBE_GROUPS, request)
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
         if is_long:
-            question = replace(question, versions=WITHOUT_MESSAGE)
+            question = question._replace(versions=WITHOUT_MESSAGE)
         response = await self._cluster.call_coordinator_once(group, question)
         (found,) = response.groups
         if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":

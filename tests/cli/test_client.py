@@ -17,6 +17,7 @@ from coordinator.cli.cluster.error_texts import WAYS_OUT, describe_refused_offse
 from coordinator.cli.cluster.model import CommittedOffset, GroupDetails
 from coordinator.cli.errors import CommandError
 from coordinator.cluster_requests.model import TopicPartition
+from coordinator.cluster_requests.topics import END
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import (
@@ -328,7 +329,7 @@ def test_leaders_are_asked_for_the_ends_of_their_own_partitions(node: FakeNode) 
         other.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, dict.fromkeys(of_both, 6))
         with Patience().client(node) as client:
             places = [TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("orders", 9)]
-            found = ending.fetch_offsets_at(client, places, ending.END)
+            found = ending.fetch_offsets_at(client, places, END)
     assert found == {places[0]: 5, places[1]: 6, places[2]: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
@@ -340,7 +341,7 @@ def test_a_partition_without_a_leader_is_waited_for(node: FakeNode) -> None:
     node.answers[ApiKey.LIST_OFFSETS] = lambda request, _: ends(request, {("orders", 0): 5})
     patience = Patience()
     with patience.client(node) as client:
-        assert ending.fetch_offsets_at(client, [TopicPartition("orders", 0)], ending.END) == {
+        assert ending.fetch_offsets_at(client, [TopicPartition("orders", 0)], END) == {
             TopicPartition("orders", 0): 5
         }
     assert patience.pauses == 2

@@ -18,8 +18,7 @@ from coordinator.cluster_requests.groups import find_coordinators
 from coordinator.cluster_requests.retrying import RETRIABLE, RefusedByCluster, RetryLater, iterate_pauses_s
 from coordinator.cluster_requests.topics import metadata
 from coordinator.config.values import Address
-from coordinator.upstream.errors import error_name
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 
 if TYPE_CHECKING:
     from coordinator.cluster_requests.groups import Coordinators

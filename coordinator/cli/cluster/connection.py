@@ -12,11 +12,10 @@ from coordinator.cli.cluster.security import PLAINTEXT, Security
 from coordinator.cli.errors import CommandError
 from coordinator.cluster_requests.request import ClusterRequest, make_plain_request, read_at_once
 from coordinator.config.values import Address
-from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey, VersionRange
 from protocol.client_frames import decode_answer, encode_request
 from protocol.client_ids import CLI_CLIENT_ID
-from protocol.errors import ErrorCode, ProtocolError
+from protocol.errors import ErrorCode, ProtocolError, error_name
 from protocol.headers import RequestHeader
 from protocol.message_codecs import find_message_codec
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from coordinator.cluster_requests.retrying import RetryLater
-from coordinator.upstream.errors import error_name
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 
 _NO_PERMISSION: Final = "the cluster's ACLs do not allow it to the user of --command-config"
 _NO_LEADER: Final = "the partition has no leader now; `groupkeeper topics describe` shows when it has one"

@@ -12,8 +12,7 @@ from coordinator.cluster_requests import offsets as requests
 from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition, TransferredOffset
 from coordinator.cluster_requests.offsets import commit_offsets, fetch_offsets
 from coordinator.cluster_requests.retrying import RETRIABLE
-from coordinator.upstream.errors import error_name
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 
 OFFSETS_AT_ONCE: Final = 5_000
 """The maximum number of offsets that one request commits."""

@@ -20,10 +20,9 @@ from coordinator.cluster_requests import groups as cluster_requests
 from coordinator.cluster_requests.request import make_plain_request
 from coordinator.cluster_requests.retrying import RETRIABLE
 from coordinator.config.values import Address
-from coordinator.upstream.errors import error_name
 from protocol.apis import ApiKey
 from protocol.consumer_protocol import decode_assignment
-from protocol.errors import ErrorCode
+from protocol.errors import ErrorCode, error_name
 from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC

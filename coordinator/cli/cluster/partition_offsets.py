@@ -7,12 +7,9 @@ from typing import Final
 from coordinator.cli.cluster.client import Client
 from coordinator.cluster_requests.model import TopicPartition
 from coordinator.cluster_requests.retrying import RetryLater
-from coordinator.cluster_requests.topics import END, START, list_offsets
+from coordinator.cluster_requests.topics import list_offsets
 from coordinator.config.values import Address
-from coordinator.upstream.errors import error_name
-from protocol.errors import ErrorCode
-
-__all__ = ["END", "NOWHERE", "START", "fetch_offsets_at", "select_known_offsets"]
+from protocol.errors import ErrorCode, error_name
 
 NOWHERE: Final = -1
 """The offset of a time after which there is no record."""

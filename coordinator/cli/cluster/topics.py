@@ -18,6 +18,7 @@ from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cluster_requests.model import TopicPartition
 from coordinator.cluster_requests.request import make_plain_request
 from coordinator.cluster_requests.retrying import RetryLater
+from coordinator.cluster_requests.topics import END, START
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 
@@ -116,12 +117,8 @@ def describe(client: Client, names: Sequence[str]) -> list[TopicDetails]:
     places = [
         TopicPartition(name, p.partition_index) for name, topic in topics.items() for p in topic.partitions
     ]
-    starts = partition_offsets.select_known_offsets(
-        partition_offsets.fetch_offsets_at(client, places, partition_offsets.START)
-    )
-    ended = partition_offsets.select_known_offsets(
-        partition_offsets.fetch_offsets_at(client, places, partition_offsets.END)
-    )
+    starts = partition_offsets.select_known_offsets(partition_offsets.fetch_offsets_at(client, places, START))
+    ended = partition_offsets.select_known_offsets(partition_offsets.fetch_offsets_at(client, places, END))
     configs = fetch_configs(client, list(topics))
     return [
         TopicDetails(

@@ -116,10 +116,11 @@ def fetch_descriptions(
 def fetch_known_ends(client: "Client", places: "set[TopicPartition]") -> "dict[TopicPartition, int]":
     """Return the known end offsets of the partitions; if the request fails, print the error and return none."""
     from coordinator.cli.cluster import partition_offsets
+    from coordinator.cluster_requests.topics import END
 
     try:
         return partition_offsets.select_known_offsets(
-            partition_offsets.fetch_offsets_at(client, sorted(places), partition_offsets.END)
+            partition_offsets.fetch_offsets_at(client, sorted(places), END)
         )
     except CommandError as error:
         print_error(f"no lag: {error}")

@@ -34,6 +34,7 @@ from coordinator.cli.resets.strategy import (
 )
 from coordinator.cli.resets.wanted_partitions import TopicPartitionSelector, parse_topics, select
 from coordinator.cluster_requests.model import TopicPartition
+from coordinator.cluster_requests.topics import END, START
 
 _SIMPLE: Mapping[str, Strategy] = {
     "--to-earliest": ToEarliest(),
@@ -148,8 +149,8 @@ def _facts(
 
 def _timestamp(fact: Fact, strategies: Mapping[str, Strategy]) -> int:
     if fact is Fact.START:
-        return partition_offsets.START
+        return START
     if fact is Fact.END:
-        return partition_offsets.END
+        return END
     (at_ms,) = {each.at_ms for each in strategies.values() if isinstance(each, ToTime)}
     return at_ms

@@ -14,7 +14,7 @@ from coordinator.upstream.adoption import (
     GiveBackAttemptOutcome,
     GiveBackResult,
 )
-from coordinator.upstream.errors import error_name
+from protocol.errors import error_name
 
 DONE: Final = frozenset(
     {
