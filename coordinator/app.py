@@ -392,7 +392,7 @@ class App(NodeComponents):
             return
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
-            await delete_expired_ownership_marks(self.manager, self.group_access.adoptions, self.clock)
+            await delete_expired_ownership_marks(self.group_access.adoptions, self.clock)
 
     def _close_idle(self) -> None:
         if self.server is not None:

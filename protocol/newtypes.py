@@ -13,7 +13,7 @@ Partition = NewType("Partition", int)
 GroupId = NewType("GroupId", str)
 """The `group.id` of a consumer."""
 
-BOOK_PREFIX: Final = "__groupkeeper.adopted-"
+LEDGER_PREFIX: Final = "__groupkeeper.adopted-"
 """The prefix of ids of groups that no client uses: they hold marks of the other groups of their partition."""
 
 MemberId = NewType("MemberId", str)

@@ -96,7 +96,7 @@ PLANTED = (
         {"coordinator/upstream/lag.py": "import coordinator.groups.config"},
         "The upstream cluster is asked as by any client",
     ),
-    ({"coordinator/upstream/adoption.py": "import time"}, "What changed, and in which order a group moves"),
+    ({"coordinator/migration/ledger.py": "import time"}, "What changed, and in which order a group moves"),
     ({"coordinator/upstream/address_probe.py": "import aiokafka"}, "aiokafka is imported in one place"),
     (
         {"coordinator/gateway/address_book.py": "import coordinator.partitions.group_access"},

@@ -4,9 +4,9 @@
 from typing import Final
 
 from audit.facts.log_facts import Facts
-from protocol.newtypes import BOOK_PREFIX
+from protocol.newtypes import LEDGER_PREFIX
 
-NO_BOOK: Final = f"not startswith(group, '{BOOK_PREFIX}')"
+NO_LEDGER: Final = f"not startswith(group, '{LEDGER_PREFIX}')"
 """The condition that leaves out the marks of groups that were taken over from a cluster.
 
 These marks are offsets that do not expire and belong to no group.
@@ -17,7 +17,7 @@ OWNED: Final = f"""
     left anti join other_groups using (partition, group)
     left join (select partition, group, state, protocol_type, state_timestamp from live_groups)
         using (partition, group)
-    where {NO_BOOK}
+    where {NO_LEDGER}
 """
 """The existing offsets, with their group's `state` (null: not stored), `protocol_type`, `state_timestamp`.
 

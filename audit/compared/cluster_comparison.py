@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from audit.checks.offset_group_joins import NO_BOOK
+from audit.checks.offset_group_joins import NO_LEDGER
 from audit.compared import QUOTED_CHARS_MAX
 from audit.compared.live_state_reader import LiveGroup, LiveOffset, LiveState, OffsetKey
 from audit.facts.inventory import LogInventory
@@ -170,7 +170,7 @@ def _suspicious(facts: Facts, before: LiveState, after: LiveState) -> set[str]:
         "live_offset <=> committed_offset and live_epoch <=> leader_epoch"
         " and coalesce(live_metadata, '') = coalesce(metadata, '')"
     )
-    log = facts.live_offsets.where(NO_BOOK).select(*key, "committed_offset", "leader_epoch", "metadata")
+    log = facts.live_offsets.where(NO_LEDGER).select(*key, "committed_offset", "leader_epoch", "metadata")
     differing = live.join(log, key, "full_outer").where(~same).select("group").distinct()
     suspects = {row["group"] for row in differing.collect()}
     suspects |= {key[0] for key in before.offsets.keys() ^ after.offsets.keys()}

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from audit.checks import all_checks
-from audit.checks.offset_group_joins import NO_BOOK
+from audit.checks.offset_group_joins import NO_LEDGER
 from audit.facts.log_facts import Facts, RunSummary
 from audit.report.model import CheckText, Finding, HourTotals, PartitionSize, Report
 
@@ -63,7 +63,7 @@ def _run(facts: Facts, sizes: Mapping[int | None, tuple[int, int]]) -> RunSummar
     """Return the summary of the audit in one row, without findings and duration."""
     (counted,) = facts.spark.sql(
         "select count(distinct partition, group), coalesce(sum(number), 0) from ("
-        f"select partition, group, 1 as number from live_offsets where {NO_BOOK}"
+        f"select partition, group, 1 as number from live_offsets where {NO_LEDGER}"
         " union all select partition, group, 0 from live_groups)"
     ).collect()
     return RunSummary(
@@ -97,7 +97,7 @@ def _states(facts: Facts) -> dict[str, int]:
         select state, count(*) as groups from (
             select state from live_groups
             union all
-            select 'Not stored' from (select distinct partition, group from live_offsets where {NO_BOOK})
+            select 'Not stored' from (select distinct partition, group from live_offsets where {NO_LEDGER})
                 left anti join live_groups using (partition, group)
                 left anti join other_groups using (partition, group)
             union all

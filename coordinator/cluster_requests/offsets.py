@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition, TransferredOffset
 from coordinator.cluster_requests.request import ClusterRequest, get_versions, make_request
+from coordinator.cluster_requests.retrying import raise_for_code
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.hot.offset_commit import (
@@ -52,6 +53,22 @@ def fetch_offsets(
     request = OffsetFetchRequest(groups=wanted, require_stable=require_stable)
     api = ApiKey.OFFSET_FETCH
     return ClusterRequest(api, get_versions(api), lambda _version: request, _read_offsets)
+
+
+def fetch_offsets_of_group(
+    group: str, doing: str, *, require_stable: bool = False, named: Mapping[str, Sequence[int]] | None = None
+) -> ClusterRequest[Offsets]:
+    """As `fetch_offsets` for one group; errors of the group, and of its partitions, are raised."""
+    request = fetch_offsets([group], require_stable=require_stable, named=named)
+
+    def read(response: Any) -> Generator[None, None, Offsets]:
+        (found,) = (yield from request.read(response)).values()
+        raise_for_code(found.error_code, None, doing)
+        for place, code in found.errors.items():
+            raise_for_code(code, str(place), doing)
+        return found.offsets
+
+    return ClusterRequest(request.api, request.versions, request.build, read)
 
 
 def _read_offsets(response: Any) -> Generator[None, None, dict[str, FetchedOffsets]]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
-from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
+from coordinator.cluster_requests.retrying import RefusedByCluster, RetryLater
 from coordinator.gateway.refused_takeover_errors import (
     PASS,
     TakeoverErrors,
@@ -19,18 +19,12 @@ from coordinator.gateway.refused_takeover_errors import (
     make_join_commit_errors,
 )
 from coordinator.gateway.routing_types import TakeoverRequester
+from coordinator.migration.model import AdoptResult, AdoptStatus, ClusterGroupState
+from coordinator.migration.protocol import AdoptionTarget, ClusterCoordinator, adopt_group
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import Incidents
 from coordinator.telemetry.logs import get_logger
-from coordinator.upstream.adoption import (
-    AdoptionTarget,
-    AdoptResult,
-    AdoptStatus,
-    ClusterCoordinator,
-    ClusterGroupState,
-    adopt_group,
-)
 from coordinator.upstream.errors import UpstreamError
 from protocol.bounds import REMEMBERED_NAME_MAX
 from protocol.errors import ErrorCode
@@ -187,11 +181,10 @@ class Adoption:
                 group, "a group cannot be taken over now", group=group, reason=str(error)
             )
             return make_join_commit_errors(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None
-        except GroupTemporarilyUnserved as error:
+        except (RetryLater, RefusedByCluster) as error:
+            code = ErrorCode(error.code)
             # For an id that no group can have, the coordinator itself returns the error.
-            return (
-                PASS if error.code is ErrorCode.INVALID_GROUP_ID else make_join_commit_errors(error.code)
-            ), None
+            return PASS if code is ErrorCode.INVALID_GROUP_ID else make_join_commit_errors(code), None
         except OSError as error:
             self.counts["failed"] += 1
             self._incidents.log_repeated_failure(

@@ -12,8 +12,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from coordinator.api.private.locate_groups import API as LOCATE_GROUPS
-from coordinator.api.private.locate_groups import LocateGroupsRequest
 from coordinator.authorization.rule import copy_message_with
 from coordinator.gateway import answers
 from coordinator.gateway.decode_slots import DecodeSlot, DecodeSlots
@@ -45,6 +43,8 @@ from protocol.client_frames import decode_answer, encode_request
 from protocol.client_ids import GATEWAY_CLIENT_ID
 from protocol.errors import ErrorCode
 from protocol.headers import RequestHeader
+from protocol.message_codecs import find_message_codec
+from protocol.private_messages import LocateGroupsRequest
 from protocol.wire import ZERO_UUID
 
 log = get_logger("gateway")
@@ -230,12 +230,14 @@ def _location(groups: list[str], discard_readings: bool) -> bytes:
     make: Any = LocateGroupsRequest
     request = make(version=0, group_ids=groups, discard_readings=discard_readings)
     header = RequestHeader(ApiKey.LOCATE_GROUPS, 0, CORRELATION_ID, GATEWAY_CLIENT_ID)
-    return encode_request(LOCATE_GROUPS.schema.codecs[0], header, request)
+    return encode_request(find_message_codec(ApiKey.LOCATE_GROUPS, 0), header, request)
 
 
 def _not_here(groups: list[str], answer: bytes) -> list[str]:
     """Return the groups that are not here; none after an error of the node, which then answers for all."""
-    located = decode_answer(LOCATE_GROUPS.schema.codecs[0], ApiKey.LOCATE_GROUPS, answer, LENGTH_BYTES)
+    located = decode_answer(
+        find_message_codec(ApiKey.LOCATE_GROUPS, 0), ApiKey.LOCATE_GROUPS, answer, LENGTH_BYTES
+    )
     if located.error_code:
         return []
     return [group for group, is_here in zip(groups, located.here, strict=True) if not is_here]

@@ -3,48 +3,32 @@
 
 import asyncio
 from socket import socket
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from coordinator.cluster_requests.groups import find_coordinators
+from coordinator.cluster_requests.request import ClusterRequest, read_at_once
+from coordinator.cluster_requests.retrying import RetryLater, raise_for_code
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.connector import Connector
+from coordinator.migration.model import ClusterReading, Ownership
+from coordinator.migration.private_requests import adopt, find_ownership
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
-from coordinator.upstream.adopt_group_client import (
-    build_adopt_request,
-    get_marker_from_response,
-    parse_store_result,
-)
-from coordinator.upstream.adoption import FetchedGroupOffsets, LocalOwnershipState, StoreAttemptOutcome
-from protocol.apis import ApiKey
 from protocol.client_frames import LENGTH_BYTES, decode_answer, frame_request
 from protocol.client_ids import GATEWAY_CLIENT_ID
-from protocol.codec import Codec
 from protocol.errors import ErrorCode, FrameTooLarge
 from protocol.headers import RequestHeader
 from protocol.message_codecs import find_message_codec
 from protocol.newtypes import GroupId
 
-if TYPE_CHECKING:
-    from coordinator.api.private.adopt_group import AdoptGroupResponse
-
-Asked = TypeVar("Asked")
-Answered = TypeVar("Answered")
+T = TypeVar("T")
 
 ANSWER_BYTES_MAX: Final = 1 << 20
-FIND_COORDINATOR_VERSION: Final = 4
-
-
-class GroupTemporarilyUnserved(Exception):
-    """No coordinator serves the group now; `code` is Kafka's error, which is temporary."""
-
-    def __init__(self, code: ErrorCode) -> None:
-        super().__init__(code.name)
-        self.code = code
 
 
 class OurCoordinatorClient:
     """Adopts groups at our coordinators: an AdoptionTarget.
 
-    Its methods raise OSError (also TimeoutError) and GroupTemporarilyUnserved.
+    Its methods raise OSError (also TimeoutError), RetryLater and RefusedByCluster.
     """
 
     def __init__(
@@ -55,57 +39,36 @@ class OurCoordinatorClient:
         self._connector = connector
         self._timeout_s = timeout_s
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
+    async def find_ownership(self, group: GroupId) -> Ownership:
         """Return the ownership marker that our coordinator has for the group."""
-        answer = await self._adopt(group, None)
-        _check(answer.error_code)
-        return get_marker_from_response(answer)
+        return await self._ask_coordinator(group, find_ownership(group))
 
-    async def store_adopted_offsets(
-        self, group: GroupId, reading: FetchedGroupOffsets
-    ) -> StoreAttemptOutcome:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
         """Have our coordinator take the group over, with the offsets that were read from the cluster.
 
         It refuses if it has the group already, or if the offsets were read too long ago.
         """
-        answer = await self._adopt(group, reading)
-        stored = parse_store_result(answer, reading)
-        if stored is None:
-            raise GroupTemporarilyUnserved(ErrorCode(answer.error_code))
-        return stored
+        return await self._ask_coordinator(group, adopt(group, reading, iter))
 
-    async def _adopt(self, group: GroupId, reading: FetchedGroupOffsets | None) -> "AdoptGroupResponse":
-        from coordinator.api.private.adopt_group import API, AdoptGroupRequest
-        from protocol.kafka_python_messages import encode_request_in_steps
-
-        request = build_adopt_request(AdoptGroupRequest, group, reading, iter)
-        body = await run_step_per_turn(encode_request_in_steps(ApiKey.ADOPT_GROUP, 0, request))
-        return await self._ask(
-            await self._coordinator(group), ApiKey.ADOPT_GROUP, 0, API.schema.codecs[0], body
-        )
-
-    async def _coordinator(self, group: GroupId) -> OurNode:
-        from protocol.kafka_python_messages import FindCoordinatorRequest
-
+    async def _ask_coordinator(self, group: GroupId, request: ClusterRequest[T]) -> T:
+        doing = f"finding the coordinator of group {group} here"
         nodes = list(self._book.nodes.values())
         if not nodes:
-            raise GroupTemporarilyUnserved(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        version = FIND_COORDINATOR_VERSION
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
-        codec = find_message_codec(ApiKey.FIND_COORDINATOR, version)
-        body = [codec.encode_request(request)]
-        answer = await self._ask(nodes[0], ApiKey.FIND_COORDINATOR, version, codec, body)
-        (found,) = answer.coordinators
-        _check(found.error_code)
+            raise RetryLater(doing, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        (found,) = await self._ask(nodes[0], find_coordinators([group]))
+        raise_for_code(found.error_code, None, doing)
         node = self._book.nodes.get(found.node_id)
         if node is None:  # it has ended since
-            raise GroupTemporarilyUnserved(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return node
+            raise RetryLater(doing, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return await self._ask(node, request)
 
-    async def _ask(
-        self, node: OurNode, api: ApiKey, version: int, codec: Codec[Asked, Answered], body: list[bytes]
-    ) -> Answered:
-        """Send a request whose body is in pieces; return the response."""
+    async def _ask(self, node: OurNode, request: ClusterRequest[T]) -> T:
+        """Send a request, which is encoded in steps; return what is read from the response."""
+        from protocol.kafka_python_messages import encode_request_in_steps
+
+        api, version = request.api, request.versions.max
+        body = await run_step_per_turn(encode_request_in_steps(api, version, request.build(version)))
+        codec = find_message_codec(api, version)
         asked = frame_request(codec, RequestHeader(api, version, 1, GATEWAY_CLIENT_ID), body)
         async with asyncio.timeout(self._timeout_s):
             connected_socket = await self._connector.connect_to_our_node(node, None, None)
@@ -116,7 +79,7 @@ class OurCoordinatorClient:
                 if length > ANSWER_BYTES_MAX:
                     raise FrameTooLarge(f"an answer of {length} bytes from our own node {node.node_id}")
                 frame = await self._read(sock, length)
-        return decode_answer(codec, api, frame)
+        return read_at_once(request.read, decode_answer(codec, api, frame))
 
     async def _read(self, sock: socket, count: int) -> bytes:
         data = b""
@@ -126,8 +89,3 @@ class OurCoordinatorClient:
                 raise ConnectionResetError("a node of ours has closed the connection")
             data += more
         return data
-
-
-def _check(code: int) -> None:
-    if code != ErrorCode.NONE:
-        raise GroupTemporarilyUnserved(ErrorCode(code))

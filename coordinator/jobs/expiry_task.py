@@ -5,7 +5,6 @@ from typing import Final
 
 from coordinator.partitions.group_adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.ownership_mark_expiry import expire_ownership_marks
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
@@ -45,14 +44,12 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     return removed
 
 
-async def delete_expired_ownership_marks(
-    manager: GroupMetadataManager, adoptions: Adoptions, clock: Clock
-) -> int:
+async def delete_expired_ownership_marks(adoptions: Adoptions, clock: Clock) -> int:
     """Remove the marks of groups that began behind a gateway and are gone; return the number of marks."""
     removed = 0
     slices = Slices(clock.nanos)
     try:
-        for expired in expire_ownership_marks(manager, clock.wall_ms(), adoptions.on_given_back):
+        for expired in adoptions.expire_marks_in_steps(clock.wall_ms()):
             removed += expired
             if slices.is_over:
                 await slices.yield_to_event_loop()

@@ -14,9 +14,10 @@ from coordinator.groups.classic.group import ClassicGroup
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.limits import refuse_group_over_limit
 from coordinator.groups.outcome import Outcome
+from coordinator.migration.ledger import is_ledger
+from coordinator.migration.model import Location
 from coordinator.partitions.group_adoption import Adoptions
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.ownership_markers import is_markers_group
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.clock import Clock
 from coordinator.telemetry.outside_changes import OutsideChangeLog
@@ -76,9 +77,9 @@ class GroupAccess:
         """
         kept = self.look_up_local_group(waiting, group_id)
         if isinstance(kept, AbsentGroup):
-            needs_mark = self._manager.needs_marks
-            may_begin = kept.shard.can_group_begin_here(group_id, self.clock.mono_ms(), needs_mark=needs_mark)
-            if not may_begin and not is_markers_group(group_id):
+            location = kept.shard.ledger.locate(group_id, self.clock.mono_ms())
+            may_be_there = location is Location.AT_CLUSTER and self._manager.needs_marks
+            if (may_be_there or location is Location.MIGRATING) and not is_ledger(group_id):
                 return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return kept
 
@@ -121,7 +122,7 @@ class GroupAccess:
         return kept
 
     def _is_closed(self, shard: Shard, group_id: GroupId) -> bool:
-        return bool(shard.closed) and shard.is_group_closed(group_id, self.clock.mono_ms())
+        return bool(shard.ledger.closed) and shard.ledger.is_closed(group_id, self.clock.mono_ms())
 
     def look_up_classic_to_change(
         self, waiting: ReplyDependencies, group_id: GroupId
@@ -188,7 +189,7 @@ class GroupAccess:
 
     def make_unstored_group(self, absent: AbsentGroup) -> GroupEntry | ErrorCode:
         """Return a new group in place of the absent one, Empty; it is kept once it holds something."""
-        if is_markers_group(absent.group_id):
+        if is_ledger(absent.group_id):
             return ErrorCode.INVALID_GROUP_ID
         env = self.env
         error = refuse_group_over_limit(env.config.limits, env.usage, absent.group_id)

@@ -10,9 +10,9 @@ from coordinator.groups.kinds import KINDS
 from coordinator.groups.offsets import expiry_and_deletion
 from coordinator.groups.outcome import Outcome, Reply
 from coordinator.logs.group_log import LogWriter
+from coordinator.migration.ledger import ledger_group_id
 from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
-from coordinator.partitions.ownership_markers import markers_group_id
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
@@ -60,7 +60,7 @@ class GroupMetadataManager:
         needs_marks: bool = False,
         batch_bytes_max: int = BATCH_BYTES_MAX,
     ) -> None:
-        """`needs_marks`: a group that is absent here may be at a cluster, until the book of its partition has it.
+        """`needs_marks`: a group that is absent here may be at a cluster, until the ledger of its partition has it.
 
         `batch_bytes_max` is the size of the largest batch that the log takes.
         """
@@ -137,9 +137,9 @@ class GroupMetadataManager:
     def begin_load(self, partition: Partition) -> Shard:
         """Begin to lead a partition: requests for it get COORDINATOR_LOAD_IN_PROGRESS until it is loaded."""
         assert partition not in self.owned_partitions, f"partition {partition} is owned already"
-        book_id = markers_group_id(partition, self.num_partitions)
-        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, book_id, self.kinds)
-        shard.readings_from_ms = self.clock.mono_ms()
+        ledger_id = ledger_group_id(partition, self.num_partitions)
+        shard = self.loading_partitions[partition] = Shard(partition, self.env.usage, ledger_id, self.kinds)
+        shard.ledger.readings_from_ms = self.clock.mono_ms()
         self.unreadable_partitions.pop(partition, None)
         return shard
 
@@ -237,8 +237,8 @@ class GroupMetadataManager:
         Raises RecordTooLarge before anything has changed.
         """
         shard = kept.shard
-        if shard.confirmed_absent:
-            shard.mark_begun_here_if_confirmed_absent(kept.group_id, self.clock.wall_ms())
+        if shard.ledger.confirmed_absent:
+            shard.append_and_apply_mark(shard.ledger.make_first_mark(kept.group_id, self.clock.wall_ms()))
         shard.append_and_apply_offsets(kept, commits)
         if not kept.is_kept:
             shard.add_or_get_existing(kept)  # a simple group begins with its first commit
@@ -249,8 +249,9 @@ class GroupMetadataManager:
     def _append(self, kept: GroupEntry, outcome: Outcome) -> bool:
         records = outcome.records
         try:
-            if kept.shard.confirmed_absent:
-                kept.shard.mark_begun_here_if_confirmed_absent(kept.group_id, self.clock.wall_ms())
+            ledger = kept.shard.ledger
+            if ledger.confirmed_absent:
+                kept.shard.append_and_apply_mark(ledger.make_first_mark(kept.group_id, self.clock.wall_ms()))
             if outcome.independent:
                 self._append_in_parts(kept.shard, records)
             else:
@@ -379,10 +380,11 @@ class GroupMetadataManager:
             self.stats.groups_expired += 1
 
     def _remove(self, kept: GroupEntry) -> None:
-        kept.shard.remove(kept)
+        shard = kept.shard
+        shard.remove(kept)
         self.recent_rebalances.forget(kept.group_id)
         try:
-            kept.shard.renew_begun_group_mark(kept.group_id, self.clock.wall_ms())
+            shard.append_and_apply_mark(shard.ledger.renew_mark(kept.group_id, self.clock.wall_ms()))
         except RecordTooLarge as error:  # message.max.bytes was larger when it was written first
             log.error("the mark of a group stays as it is", group=kept.group_id, reason=str(error))
 
@@ -397,7 +399,7 @@ class GroupMetadataManager:
             self.deleted.note(partition, topics)
         for shard in self.owned_partitions.values():
             # Groups that are being taken over are hidden from these steps, or come later, and are to be read again.
-            shard.readings_from_ms = self.clock.mono_ms() + 1
+            shard.ledger.readings_from_ms = self.clock.mono_ms() + 1
         try:
             for shard in list(self.owned_partitions.values()):
                 yield from self.deleted.drop_offsets_in_steps(shard)

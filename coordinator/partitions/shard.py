@@ -2,7 +2,6 @@
 """The groups of one partition of `__consumer_offsets`, and the appends that change them."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 from coordinator.groups.classic.group import ClassicGroup
@@ -12,9 +11,10 @@ from coordinator.groups.group_totals import GroupTotals
 from coordinator.groups.kinds import KINDS, GroupKind, GroupKinds
 from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.logs.group_log import LogWriter
-from coordinator.partitions.ownership_markers import BEGUN, OURS, UNDER_WAY, is_markers_group
+from coordinator.migration.ledger import MigrationLedger, is_ledger
+from coordinator.migration.model import Mark
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
-from protocol.newtypes import GroupId, Offset, Partition
+from protocol.newtypes import GroupId, Partition
 from protocol.placement import GroupPlacementTally
 from storage.format.records import (
     GroupMetadataRecord,
@@ -28,8 +28,6 @@ from storage.format.records import (
 
 MARKS_PER_STEP: Final = 500
 NO_GROUP: Final = GroupId("")
-CONFIRMED_ABSENT_MAX: Final = 1_000
-"""The maximum number of confirmed absent groups that are remembered, not counting those that have begun since."""
 
 
 class GroupEntry:
@@ -81,18 +79,14 @@ class Shard:
     __slots__ = (
         "absence_ticket",
         "appender",
-        "book",
-        "closed",
-        "confirmed_absent",
         "groups",
         "hidden",
         "is_lost",
         "kinds",
-        "migrating",
+        "ledger",
         "other_groups",
         "partition",
         "placement",
-        "readings_from_ms",
         "usage",
     )
 
@@ -100,12 +94,12 @@ class Shard:
         self,
         partition: Partition,
         usage: GroupTotals | None = None,
-        book_id: GroupId = NO_GROUP,
+        ledger_id: GroupId = NO_GROUP,
         kinds: GroupKinds = KINDS,
     ) -> None:
         """Create a partition without groups, for groups of `kinds`, which count into `usage`, the totals of the node.
 
-        `book_id` is the name of its book; a shard that is only read need not know it.
+        `ledger_id` is the name of its ledger; a shard that is only read need not know it.
         """
         self.partition = partition
         self.usage = GroupTotals() if usage is None else usage
@@ -120,20 +114,10 @@ class Shard:
         self.appender: LogWriter | None = None  # None while loading
         self.absence_ticket: DurabilityTicket = DURABLE
         """The ticket of the newest removal of a group: a response that a group is absent waits for it."""
-        self.book = GroupEntry(self, kinds.simple.make(book_id, self.usage))
-        """The marks of the groups taken over from a cluster (`ownership_markers`), as offsets of a hidden group."""
+        self.ledger = MigrationLedger(ledger_id, self.usage, self.groups)
+        """The groups that were taken over from a cluster, or may begin here."""
         self.hidden: dict[GroupId, GroupEntry] = {}
         """Groups whose takeover or return is under way, or has ended half-way: they are hidden as well."""
-        self.migrating: set[GroupId] = set()
-        """The groups that are being taken over or given back now."""
-        self.closed: dict[GroupId, int] = {}
-        """The groups that are about to be given back, with the millisecond until which clients cannot change them."""
-        self.confirmed_absent: dict[GroupId, int] = {}
-        """Groups that neither this partition nor the cluster has, with the millisecond until which that counts; such
-        groups may begin, and get their mark with their first record."""
-        self.readings_from_ms = 0
-        """The millisecond from which on readings of the cluster count: an earlier reading may name topics that were
-        deleted since, and whose offsets were dropped here, or by the partition's last leader."""
 
     def append_and_apply(self, records: Sequence[Record]) -> None:
         """Append records, all or none, in one batch, and apply them. Raises RecordTooLarge before any change."""
@@ -232,98 +216,21 @@ class Shard:
     # --- groups that were taken over from a cluster ---
 
     def hide_groups_in_steps(self) -> Iterator[None]:
-        """Take the book and hidden groups out of `groups`, in steps, once the log has been applied."""
-        book_id = self.book.group_id or next(filter(is_markers_group, self.groups), None)
-        found = None if book_id is None else self.groups.pop(book_id, None)
+        """Take the ledger's group and hidden groups out of `groups`, in steps, once the log has been applied."""
+        ledger = self.ledger
+        ledger_id = ledger.group_id or next(filter(is_ledger, self.groups), None)
+        found = None if ledger_id is None else self.groups.pop(ledger_id, None)
         if found is None:
             return
         found.is_kept = False
         found.group.mark_dead_and_uncount()
-        self.book = found
+        ledger.group_id, ledger.marks = found.group_id, found.offsets
         for number, group_id in enumerate(map(GroupId, list(found.offsets.by_topic))):
             kept = self.groups.get(group_id)
-            if kept is not None and self.get_mark(group_id) == UNDER_WAY:
+            if kept is not None and ledger.get_mark(group_id) == Mark.UNDER_WAY:
                 self.hide_group_until_deleted(kept)
             if number % MARKS_PER_STEP == 0:
                 yield
-
-    def get_mark(self, group_id: GroupId) -> int | None:
-        """Return the mark of a group in the book; None if it has none."""
-        mark = self.book.offsets.get_topic_offsets(group_id).get(0)
-        return None if mark is None else mark.offset
-
-    def can_group_begin_here(self, group_id: GroupId, now_ms: int, *, needs_mark: bool) -> bool:
-        """Return whether an absent group has no state at the cluster that counts: it may be looked up, and created."""
-        mark = self.get_mark(group_id)
-        if mark is None:
-            return self.is_confirmed_absent_everywhere(group_id, now_ms) or (
-                not needs_mark and group_id not in self.migrating
-            )
-        return mark in OURS
-
-    def is_confirmed_absent_everywhere(self, group_id: GroupId, now_ms: int) -> bool:
-        """Return whether a group was neither here nor at the cluster a moment ago, or is about to begin here.
-
-        A group that has no members any more, and was never stored, has not begun: it may have begun at the cluster.
-        """
-        until_ms = self.confirmed_absent.get(group_id)
-        if until_ms is None:
-            return False
-        kept = self.groups.get(group_id)
-        return until_ms > now_ms or (kept is not None and kept.group.has_members_or_pending)
-
-    @property
-    def ownership_mark_removal_count(self) -> int:
-        """The number of times that a mark was taken away (`ownership_markers`)."""
-        count = self.book.offsets.get_topic_offsets(self.book.group_id).get(0)
-        return 0 if count is None else count.offset
-
-    def make_ownership_mark_record(
-        self, group_id: GroupId, mark: int | None, now_wall_ms: int
-    ) -> OffsetCommitRecord:
-        """Return the record that sets the mark of a group, or takes it away if `mark` is None."""
-        value = None if mark is None else OffsetAndMetadata(Offset(mark), -1, "", now_wall_ms, None)
-        return OffsetCommitRecord(self.book.group_id, group_id, 0, value)
-
-    def make_mark_removal_count_record(self, now_wall_ms: int) -> OffsetCommitRecord:
-        """Return the record that is appended along with a removal of marks, and counts it."""
-        return self.make_ownership_mark_record(
-            self.book.group_id, self.ownership_mark_removal_count + 1, now_wall_ms
-        )
-
-    def note_confirmed_absent(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
-        """Note a group that neither this partition nor the cluster has, and forget some whose time is over."""
-        self.confirmed_absent.pop(group_id, None)
-        self.confirmed_absent[group_id] = until_ms
-        for oldest in list(islice(self.confirmed_absent, 2)):
-            if oldest in self.groups:  # its first record is still to come
-                self.confirmed_absent[oldest] = self.confirmed_absent.pop(oldest)
-            elif self.confirmed_absent[oldest] <= now_ms or len(self.confirmed_absent) > CONFIRMED_ABSENT_MAX:
-                del self.confirmed_absent[oldest]
-
-    def mark_begun_here_if_confirmed_absent(self, group_id: GroupId, now_wall_ms: int) -> None:
-        """Mark a confirmed absent group as ours, as it gets its first record now. Raises RecordTooLarge."""
-        if group_id in self.confirmed_absent:
-            self.append_and_apply_hidden_records(
-                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]
-            )
-            del self.confirmed_absent[group_id]
-
-    def renew_begun_group_mark(self, group_id: GroupId, now_wall_ms: int) -> None:
-        """Restart the expiry of the mark of a removed group that began here. Raises RecordTooLarge."""
-        if self.get_mark(group_id) == BEGUN:
-            self.append_and_apply_hidden_records(
-                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]
-            )
-
-    def close_group(self, group_id: GroupId, until_ms: int, now_ms: int) -> None:
-        """Keep clients from changing a group until `until_ms`; forget closed groups whose time is over."""
-        self.closed = {each: until for each, until in self.closed.items() if until > now_ms}
-        self.closed[group_id] = until_ms
-
-    def is_group_closed(self, group_id: GroupId, now_ms: int) -> bool:
-        """Return whether clients are kept from changing a group."""
-        return self.closed.get(group_id, now_ms) > now_ms
 
     def hide_group_until_deleted(self, kept: GroupEntry) -> None:
         """Hide a group from now on; its records in the log are to be deleted."""
@@ -332,28 +239,35 @@ class Shard:
         kept.group.mark_dead_and_uncount()
         self.hidden[kept.group_id] = kept
 
-    def append_and_apply_hidden_records(self, kept: GroupEntry | None, records: Sequence[Record]) -> None:
-        """Append records, all or none, in one batch; apply them to the hidden group `kept`, or to the book.
+    def append_and_apply_mark(self, mark: OffsetCommitRecord | None) -> None:
+        """Append a mark, unless it is None, and apply it. Raises RecordTooLarge before any change."""
+        if mark is not None:
+            self.append_and_apply_to_ledger([mark])
 
-        A record is for `kept` if it names that group, and for the book otherwise. Raises RecordTooLarge
+    def append_and_apply_to_ledger(self, records: Sequence[Record], kept: GroupEntry | None = None) -> None:
+        """Append records, all or none, in one batch; apply them to the ledger, or to the hidden group `kept`.
+
+        A record is for `kept` if it names that group, and for the ledger otherwise. Raises RecordTooLarge
         before anything has changed.
         """
         assert self.appender is not None, f"partition {self.partition} is still loading"
         ticket = self.appender.append(records)
         for record in records:
             if isinstance(record, OffsetCommitRecord):
-                target = self.book if kept is None or record.group != kept.group_id else kept
-                target.offsets.apply_offset(record.topic, record.partition, record.value)
-        self.book.ticket = self.absence_ticket = ticket
+                if kept is None or record.group != kept.group_id:
+                    self.ledger.apply(record)
+                else:
+                    kept.offsets.apply_offset(record.topic, record.partition, record.value)
+        self.ledger.ticket = self.absence_ticket = ticket
         if kept is not None:
             kept.ticket = ticket
 
     def forget_hidden(self) -> None:
-        """Forget the book and all hidden and confirmed absent groups, as the partition is lost."""
-        for kept in (self.book, *self.hidden.values()):
+        """Forget the ledger and all hidden groups, as the partition is lost."""
+        self.ledger.forget()
+        for kept in self.hidden.values():
             kept.offsets.subtract_from_totals()
         self.hidden.clear()
-        self.confirmed_absent.clear()
 
     # --- the cache ---
 

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from coordinator.cluster_requests.groups import ListedGroup, list_groups
 from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition
-from coordinator.cluster_requests.offsets import commit_offsets, delete_offsets, fetch_offsets
+from coordinator.cluster_requests.offsets import commit_offsets, delete_offsets, fetch_offsets_of_group
 from coordinator.cluster_requests.request import ClusterRequest, make_plain_request
 from coordinator.cluster_requests.retrying import raise_for_code
-from coordinator.upstream.adoption import ClusterGroupState
+from coordinator.migration.model import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import UpstreamLacksApiVersion
 from coordinator.upstream.open_transaction_partitions import Named, OpenTransactionPartitionLister
@@ -194,13 +194,10 @@ class UpstreamGroups:
         return ClusterGroupState(kind, found.group_state, len(found.members))
 
     async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
-        request = fetch_offsets([group], require_stable=require_stable, named=named)
-        (found,) = (await self._cluster.call_coordinator_once(group, request)).values()
-        doing = f"reading the offsets of group {group}"
-        self._check(group, found.error_code, None, doing)
-        for place, code in found.errors.items():
-            self._check(group, code, str(place), doing)
-        return found.offsets
+        request = fetch_offsets_of_group(
+            group, f"reading the offsets of group {group}", require_stable=require_stable, named=named
+        )
+        return await self._cluster.call_coordinator_once(group, request)
 
     async def _commit(self, group: GroupId, offsets: Offsets) -> Errors:
         return await self._refused(group, commit_offsets(group, offsets), _WHOLE_GROUP)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from struct import Struct
 
-from coordinator.partitions.ownership_markers import markers_group_id
+from coordinator.migration.ledger import ledger_group_id
 from protocol.newtypes import Offset, Partition
 from storage.disk.checkpoint_file import write_offsets
 from storage.disk.filesystem import RealFileSystem
@@ -287,7 +287,7 @@ def compacted_to_nothing_in_front(log: Log) -> None:
 
 def taken_over(log: Log) -> None:
     """Marks of two groups: one that was taken over in parts, and one that was given back and taken over again."""
-    book = markers_group_id(Partition(log.partition), PARTITIONS)
+    book = ledger_group_id(Partition(log.partition), PARTITIONS)
     healthy(log)
     for topic, marks in {log.group: (1, 0), "other": (0, 1, None, 0)}.items():
         for mark in marks:

@@ -21,7 +21,7 @@ from audit.checks import FINDING_COLUMNS, all_checks
 from audit.options import AuditOptions, Severity
 from audit.report.model import is_at_least_as_severe
 from audit.run.audit import audit
-from protocol.newtypes import BOOK_PREFIX, GroupId
+from protocol.newtypes import LEDGER_PREFIX, GroupId
 from protocol.placement import partition_for
 from tests.audit.damaged import flipped_bit
 from tests.audit.logs import AS_OF, DAY, NOW, PARTITIONS, Log, commit, healthy, member, stored
@@ -45,7 +45,7 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
 
 def book_of(partition: int) -> str:
     """The group that holds the marks of this partition's groups."""
-    names = (f"{BOOK_PREFIX}{number}" for number in count())
+    names = (f"{LEDGER_PREFIX}{number}" for number in count())
     return next(name for name in names if partition_for(GroupId(name), PARTITIONS) == partition)
 
 

@@ -17,7 +17,7 @@ from coordinator.cli.moving.moves import GroupMoveRequest, adopt_requested_group
 from coordinator.cli.moving.private_nodes_client import PrivateNodes
 from coordinator.cli.moving.results import GroupMoveResult, print_results
 from coordinator.cli.options import parse_addresses
-from coordinator.upstream.adoption import AdoptionTarget, ClusterCoordinator, LocalCoordinator
+from coordinator.migration.protocol import AdoptionTarget, ClusterCoordinator, LocalCoordinator
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.groups import UpstreamGroups

@@ -392,11 +392,11 @@ def test_what_the_cluster_has_taken_and_what_it_has_refused_are_named(gateway: G
 
 
 KILLED: Final = [
-    ("close_group_to_clients", "before", True),
-    ("close_group_to_clients", "after", False),
+    ("close_for_give_back", "before", True),
+    ("close_for_give_back", "after", False),
     ("commit", "before", False),
     ("commit", "after", False),
-    ("remove_given_back_group", "before", False),
+    ("remove_group_if_unchanged", "before", False),
 ]
 
 

@@ -9,19 +9,14 @@ from typing import Any
 import pytest
 
 from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.retrying import RefusedByCluster, RetryLater
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
-from coordinator.gateway.our_coordinator_client import GroupTemporarilyUnserved
 from coordinator.gateway.routing_types import TakeoverRequester
+from coordinator.migration.model import STALE, ClusterGroupState, ClusterReading, Ownership
+from coordinator.migration.protocol import ATTEMPTS_MAX
 from coordinator.runtime.promise import run_until_next_wait
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.incidents import REMIND_MS
-from coordinator.upstream.adoption import (
-    ATTEMPTS_MAX,
-    ClusterGroupState,
-    FetchedGroupOffsets,
-    LocalOwnershipState,
-    StoreAttemptOutcome,
-)
 from coordinator.upstream.errors import Unreachable
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -54,7 +49,7 @@ class Played:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
+    async def find_ownership(self, group: GroupId) -> Ownership:
         self.asked[group] += 1
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
@@ -64,21 +59,19 @@ class Played:
             self.at_once -= 1
         if self.error is not None:
             raise self.error
-        return LocalOwnershipState(group in self.here, group in self.confirmed_absent, self.epoch)
+        return Ownership(NONE, group in self.here, group in self.confirmed_absent, self.epoch)
 
-    async def store_adopted_offsets(
-        self, group: GroupId, reading: FetchedGroupOffsets
-    ) -> StoreAttemptOutcome:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
         if self.given_back_meanwhile:
             self.given_back_meanwhile -= 1
             self.epoch += 1
-        if reading.mark.epoch != self.epoch:
-            return StoreAttemptOutcome.STALE
+        if reading.epoch != self.epoch:
+            return Ownership(STALE)
         if reading.is_unknown:
             self.confirmed_absent.add(group)
-            return StoreAttemptOutcome.CONFIRMED_ABSENT
+            return Ownership(is_confirmed_absent=True)
         self.here[group] = reading.offsets
-        return StoreAttemptOutcome.TAKEN
+        return Ownership(is_adopted=True, taken=len(reading.offsets))
 
     async def fetch_group_state(self, group: GroupId) -> ClusterGroupState:
         return self.states.get(group, ClusterGroupState.none())
@@ -349,11 +342,14 @@ async def test_a_group_of_any_kind_is_taken_where_that_is_wanted(played: Played,
     ("error", "answer"),
     [
         (Unreachable("kafka:9092", "gone"), LOADING),
-        (GroupTemporarilyUnserved(ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
-        (GroupTemporarilyUnserved(LOADING), LOADING),
+        (RetryLater("asking", ErrorCode.NOT_COORDINATOR), ErrorCode.NOT_COORDINATOR),
+        (RetryLater("asking", LOADING), LOADING),
         (ConnectionResetError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (TimeoutError(), ErrorCode.COORDINATOR_NOT_AVAILABLE),
-        (GroupTemporarilyUnserved(ErrorCode.INVALID_GROUP_ID), NONE),  # the coordinator itself says so
+        (
+            RefusedByCluster("asking", ErrorCode.INVALID_GROUP_ID, None),
+            NONE,
+        ),  # the coordinator itself says so
     ],
     ids=str,
 )

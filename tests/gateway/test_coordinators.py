@@ -13,15 +13,10 @@ from coordinator.config import Address
 from coordinator.gateway.address_book import AddressBook, OurNode
 from coordinator.gateway.config import GatewayConfig
 from coordinator.gateway.connector import Connector
-from coordinator.gateway.our_coordinator_client import FIND_COORDINATOR_VERSION, OurCoordinatorClient
-from coordinator.partitions import group_adoption
+from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
+from coordinator.migration.model import ClusterReading
+from coordinator.migration.private_requests import ROWS_AT_ONCE
 from coordinator.runtime.sockets import make_stream_socket
-from coordinator.upstream.adoption import (
-    ROWS_AT_ONCE,
-    FetchedGroupOffsets,
-    LocalOwnershipState,
-    StoreAttemptOutcome,
-)
 from protocol.apis import ApiKey
 from protocol.headers import decode_request_header, encode_response
 from protocol.kafka_python_messages import FindCoordinatorResponse
@@ -31,6 +26,7 @@ from protocol.stepwise_message_writer import ITEMS_PER_STEP
 
 T = TypeVar("T")
 
+FIND_COORDINATOR_VERSION = 4
 NODE_ID = 1_000_000
 COUNT = 5_000
 GROUP = GroupId("large")
@@ -149,16 +145,11 @@ async def test_a_very_large_adoption_is_written_in_many_turns() -> None:
         offsets = many(COUNT, partitions)
         async with coordinators(node) as here:
             with closing(Turns(offsets)) as turns:
-                stored = await here.store_adopted_offsets(
-                    GROUP, FetchedGroupOffsets(offsets, LocalOwnershipState(is_adopted=False))
-                )
-        assert stored is StoreAttemptOutcome.TAKEN
+                stored = await here.adopt(GROUP, ClusterReading(offsets, 0, 0))
+        assert stored.taken == 1
         assert 0 < turns.most <= ROWS_AT_ONCE + ITEMS_PER_STEP + 1
         found, steps = at_once(parse_offsets_in_steps(node.got[0].offsets))
-        assert found == [
-            group_adoption.AdoptedOffset(*place, each.offset, each.leader_epoch, each.metadata)
-            for place, each in offsets.all.items()
-        ]
+        assert found == offsets.all
         assert steps >= len(offsets) // ITEMS_PER_SLICE
 
 
@@ -166,5 +157,5 @@ def test_topics_without_partitions_take_steps_too() -> None:
     kind: Any = API.schema.request
     topics = [kind.AdoptedTopic(topic=f"t{n}", partitions=[]) for n in range(1_000)]
     found, steps = at_once(parse_offsets_in_steps(topics))
-    assert found == []
+    assert found == {}
     assert steps >= len(topics) // ITEMS_PER_SLICE

@@ -10,22 +10,19 @@ import pytest
 
 from coordinator.api import private
 from coordinator.api.private import adopt_group, close_group, give_back_group, locate_groups
-from coordinator.api.private.close_group import CloseGroupStep
 from coordinator.api.table import Capabilities, load_declared_apis
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
 from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
+from coordinator.migration.ledger import CONFIRMED_ABSENT_MAX, is_ledger, ledger_group_id
+from coordinator.migration.model import STALE, ClusterReading, Ownership
+from coordinator.migration.private_requests import CloseGroupStep
 from coordinator.partitions.group_adoption import (
     AT_ONCE,
     CLOSED_MS,
     CONFIRMED_ABSENT_MS,
     READING_MS,
-    STALE,
-    AdoptedOffset,
-    AdoptionOutcome,
-    AdoptionReading,
     Adoptions,
 )
-from coordinator.partitions.ownership_markers import is_markers_group, markers_group_id
-from coordinator.partitions.shard import CONFIRMED_ABSENT_MAX
 from coordinator.tickets import ReplyDependencies
 from protocol.apis import ApiKey
 from protocol.bounds import ITEMS_MAX
@@ -38,7 +35,7 @@ from protocol.kafka_python_messages import (
     ListGroupsRequest,
     OffsetDeleteRequest,
 )
-from protocol.newtypes import BOOK_PREFIX, GroupId, LeaderEpoch, Partition
+from protocol.newtypes import LEDGER_PREFIX, GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
 from storage.format.batch import iter_records
 from storage.format.records import OffsetCommitRecord, decode_key_and_value
@@ -73,7 +70,7 @@ class Gateway:
         mark = await self.mark(group)
         heard = (mark.epoch if epoch is None else epoch, mark.asked_ms)
         body = adopted(await self.ask(adopt_frame(group, offsets, metadata, heard)))
-        return ErrorCode(body.error_code), body.adopted, body.taken
+        return ErrorCode(body.error_code), body.adopted, max(body.taken, 0)
 
     async def mark(self, group: str) -> Any:
         """The answer to the question how it is with a group."""
@@ -155,8 +152,10 @@ class Gateway:
         return Adoptions(self.led.manager)
 
 
-def table(offsets: Offsets) -> list[AdoptedOffset]:
-    return [AdoptedOffset(requests.TOPIC, index, offset, -1, "") for index, offset in offsets.items()]
+def table(offsets: Offsets) -> dict[TopicPartition, TransferredOffset]:
+    return {
+        TopicPartition(requests.TOPIC, index): TransferredOffset(offset) for index, offset in offsets.items()
+    }
 
 
 def break_off(steps: Generator[None, None, object], after: int) -> None:
@@ -198,7 +197,7 @@ def adopt_frame(
     *,
     unknown: bool = False,
 ) -> bytes:
-    kind = adopt_group.AdoptGroupRequest.AdoptedTopic
+    kind = adopt_group.API.schema.request.AdoptedTopic
     topics = None if offsets is None else topics_of(kind, "AdoptedPartition", offsets, metadata)
     values = {
         "group_id": group,
@@ -211,7 +210,7 @@ def adopt_frame(
 
 
 def give_back_frame(group: str, offsets: Offsets, metadata: str = "") -> bytes:
-    kind = give_back_group.GiveBackGroupRequest.GivenTopic
+    kind = give_back_group.API.schema.request.GivenTopic
     topics = topics_of(kind, "GivenPartition", offsets, metadata)
     return frame_of(give_back_group.API, {"group_id": group, "offsets": topics})
 
@@ -243,6 +242,13 @@ async def test_a_group_is_taken_over_once(gateway: Gateway, group: str) -> None:
     assert await gateway.adopt(group, {0: 5, 4: 9}) == (NONE, True, 0)
     assert await gateway.adopt(group, None) == (NONE, True, 0)
     assert await gateway.fetch(group) == {0: 6, 3: 7}
+
+
+async def test_a_request_that_took_nothing_over_says_so(gateway: Gateway, group: str) -> None:
+    """A group without offsets is taken over with none of them, once."""
+    frames = [adopt_frame(group, {}, heard=await heard(gateway, group)) for _ in range(2)]
+    answers = [adopted(await gateway.ask(frame)) for frame in frames]
+    assert [(each.adopted, each.taken) for each in answers] == [(True, 0), (True, -1)]
 
 
 async def test_a_group_that_may_be_at_the_cluster_is_not_spoken_of(gateway: Gateway, group: str) -> None:
@@ -369,14 +375,14 @@ async def test_a_group_is_here_as_long_as_somebody_is_in_it(gateway: Gateway, gr
 
 async def test_a_group_that_is_only_being_taken_over_is_not_here(gateway: Gateway, group: str) -> None:
     break_off(
-        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), AdoptionReading(table(MANY), 0, 0)),
+        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), ClusterReading(table(MANY), 0, 0)),
         after=3,
     )
     assert await gateway.locate(group) == [False]
 
 
 async def test_of_what_the_node_does_not_serve_it_says_why_itself(gateway: Gateway, group: str) -> None:
-    book = markers_group_id(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
+    book = ledger_group_id(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
     assert await gateway.locate(book) == [True]
     for partition in PARTITIONS:
         gateway.led.leadership.resign(partition, LeaderEpoch(1))
@@ -406,18 +412,18 @@ async def test_a_deletion_at_the_cluster_ends_an_adoption_that_is_under_way(
     steps = gateway.adoptions.adopt(
         ReplyDependencies(),
         GroupId(group),
-        AdoptionReading(table(MANY), 0, (await gateway.mark(group)).asked_ms),
+        ClusterReading(table(MANY), 0, (await gateway.mark(group)).asked_ms),
     )
     for _ in range(3):
         next(steps)
     assert await gateway.locate(group, discard_readings=True) == [False]
-    assert finish(steps) == AdoptionOutcome(STALE)
+    assert finish(steps) == Ownership(STALE)
     assert await gateway.fetch(group) is LOADING
 
 
 async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway: Gateway, group: str) -> None:
     break_off(
-        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), AdoptionReading(table(MANY), 0, 0)),
+        gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), ClusterReading(table(MANY), 0, 0)),
         after=3,
     )
     gateway.led.manager.needs_marks = False  # even where none is needed
@@ -526,8 +532,8 @@ async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: 
     await gateway.join(group)
     assert await gateway.step(group, step) is ErrorCode.NON_EMPTY_GROUP
     shard = gateway.led.manager.owned_partitions[partition_for(GroupId(group), len(PARTITIONS))]
-    assert shard.closed == {}
-    book = markers_group_id(shard.partition, len(PARTITIONS))
+    assert shard.ledger.closed == {}
+    book = ledger_group_id(shard.partition, len(PARTITIONS))
     assert await gateway.step(book, step) is ErrorCode.INVALID_GROUP_ID
     assert await gateway.step(group, 3) is ErrorCode.INVALID_REQUEST
 
@@ -542,7 +548,7 @@ async def test_who_has_only_been_given_an_id_is_no_member(gateway: Gateway, grou
 async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway: Gateway, group: str) -> None:
     adoptions, group_id = gateway.adoptions, GroupId(group)
     adopting = adoptions.adopt(
-        ReplyDependencies(), group_id, AdoptionReading(table(MANY), *await heard(gateway, group))
+        ReplyDependencies(), group_id, ClusterReading(table(MANY), *await heard(gateway, group))
     )
     next(adopting)
     assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
@@ -577,7 +583,7 @@ async def test_what_has_opened_by_itself_is_forgotten_when_another_is_closed(gat
         await gateway.adopt(name, {0: 5})
         assert await gateway.close(name) is NONE
         pass_time(gateway, CLOSED_MS // 2)
-    assert list(gateway.led.manager.owned_partitions[partition].closed) == names[-2:]
+    assert list(gateway.led.manager.owned_partitions[partition].ledger.closed) == names[-2:]
 
 
 async def heard(gateway: Gateway, group: str) -> tuple[int, int]:
@@ -631,13 +637,13 @@ async def test_a_group_that_is_nowhere_may_be_asked_for_and_leaves_nothing(gatew
             NONE,
             False,
             True,
-            0,
+            -1,
         )
         assert await gateway.fetch(f"none-{number}") == {}
     assert usage.offsets == 0
     assert not any(map(list, topic.batches.values()))
     confirmed_absent = [
-        len(shard.confirmed_absent) for shard in gateway.led.manager.owned_partitions.values()
+        len(shard.ledger.confirmed_absent) for shard in gateway.led.manager.owned_partitions.values()
     ]
     assert max(confirmed_absent) <= CONFIRMED_ABSENT_MAX
     assert await gateway.delete("none-0") in (ErrorCode.GROUP_ID_NOT_FOUND, LOADING)
@@ -718,7 +724,7 @@ async def expire(gateway: Gateway) -> list[GroupId]:
     told: list[GroupId] = []
     adoptions = gateway.adoptions
     adoptions.on_given_back = told.append
-    await delete_expired_ownership_marks(manager, adoptions, clock)
+    await delete_expired_ownership_marks(adoptions, clock)
     return told
 
 
@@ -767,7 +773,7 @@ async def test_the_mark_of_a_group_that_is_there_or_that_came_from_the_cluster_s
 
 async def test_no_client_sees_or_touches_a_book(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
-    book = markers_group_id(Partition(1), len(PARTITIONS))
+    book = ledger_group_id(Partition(1), len(PARTITIONS))
     for needs_marks in (True, False):
         gateway.led.manager.needs_marks = needs_marks
         assert await gateway.list() == {group}
@@ -793,7 +799,7 @@ async def test_the_mark_is_a_record_that_kafkas_tools_read(gateway: Gateway, gro
         for record in records
         if isinstance(record, OffsetCommitRecord) and record.value is not None
     ]
-    book = markers_group_id(Partition(1), len(PARTITIONS))
+    book = ledger_group_id(Partition(1), len(PARTITIONS))
     assert sorted(found) == [(book, group, 0, 0), (group, requests.TOPIC, 0, 5)]
 
 
@@ -815,12 +821,12 @@ def drop_topic(gateway: Gateway, *topics: str) -> None:
         pass
 
 
-def finish(steps: Generator[None, None, AdoptionOutcome]) -> AdoptionOutcome:
+def finish(steps: Generator[None, None, Ownership]) -> Ownership:
     try:
         while True:
             next(steps)
     except StopIteration as end:
-        found: AdoptionOutcome = end.value
+        found: Ownership = end.value
         return found
 
 
@@ -847,7 +853,7 @@ async def test_what_was_read_before_a_topic_went_is_not_stored(
 async def test_a_topic_that_goes_while_a_group_is_taken_over_is_not_stored(
     gateway: Gateway, group: str, begun: int
 ) -> None:
-    reading = AdoptionReading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
+    reading = ClusterReading(table(MANY), 0, (await gateway.mark(group)).asked_ms)
     if begun:
         break_off(gateway.adoptions.adopt(ReplyDependencies(), GroupId(group), reading), after=begun)
         reading = reading._replace(offsets=table({0: 5}))
@@ -856,7 +862,7 @@ async def test_a_topic_that_goes_while_a_group_is_taken_over_is_not_stored(
         next(steps)
     drop_topic(gateway, requests.TOPIC)
     gateway.led.edge.clock.passed_ms += 1
-    assert finish(steps) == AdoptionOutcome(STALE)
+    assert finish(steps) == Ownership(STALE)
     assert await gateway.fetch(group) is LOADING
     assert await gateway.adopt(group, {}) == (NONE, True, 0)
     await gateway.reload(1)
@@ -900,10 +906,10 @@ async def test_what_is_no_offset_is_refused(gateway: Gateway, group: str, offset
 
 @pytest.mark.parametrize("partitions", [1, 3, 50])
 def test_each_partition_has_a_book_that_belongs_to_it(partitions: int) -> None:
-    books = [markers_group_id(Partition(partition), partitions) for partition in reversed(range(partitions))]
+    books = [ledger_group_id(Partition(partition), partitions) for partition in reversed(range(partitions))]
     assert [partition_for(book, partitions) for book in books] == list(reversed(range(partitions)))
-    assert all(map(is_markers_group, books))
-    assert markers_group_id(Partition(0), 1) == f"{BOOK_PREFIX}0"
+    assert all(map(is_ledger, books))
+    assert ledger_group_id(Partition(0), 1) == f"{LEDGER_PREFIX}0"
 
 
 class Story:
@@ -919,7 +925,7 @@ class Story:
         """What is committed here; None while the cluster has the group."""
         self.next_offset = 1
         self.epoch = 0
-        self.asleep: AdoptionReading | None = None
+        self.asleep: ClusterReading | None = None
         """What an adopter has read before it fell asleep."""
         self.opens_ms = 0
         """When the group opens by itself, if it is closed."""
@@ -1005,13 +1011,13 @@ class Story:
         """Read the cluster, as an adopter; a client is there again only after others gave the group back."""
         epoch = (await self.gateway.mark(self.group)).epoch
         if self.here is None:
-            self.asleep = AdoptionReading(table(self.cluster), epoch, 0)
+            self.asleep = ClusterReading(table(self.cluster), epoch, 0)
 
     async def wake(self) -> None:
         """Store what was read, after whatever has happened meanwhile."""
         if self.asleep is None:
             return
-        offsets = {each.partition: each.offset for each in self.asleep.offsets}
+        offsets = {place.partition: each.offset for place, each in self.asleep.offsets.items()}
         is_stale = self.asleep.epoch != (await self.gateway.mark(self.group)).epoch
         error, _, _ = await self.gateway.adopt(self.group, offsets, epoch=self.asleep.epoch)
         if self.here is None and not is_stale:
@@ -1087,12 +1093,12 @@ class Story:
             steps = adoptions.adopt(
                 ReplyDependencies(),
                 self.group,
-                AdoptionReading(table(self.cluster), *await self.heard()),
+                ClusterReading(table(self.cluster), *await self.heard()),
             )
         break_off(steps, after=self.rng.randrange(20))
         await settle()
         partition = partition_for(self.group, len(PARTITIONS))
-        closed = self.gateway.led.manager.owned_partitions[partition].closed
+        closed = self.gateway.led.manager.owned_partitions[partition].ledger.closed
         self.opens_ms = closed.get(self.group, 0)  # for longer, if it was asked at all, or not any more
         if self.rng.random() < 0.5:
             await self.reload()

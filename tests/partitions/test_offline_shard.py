@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.migration.ledger import ledger_group_id
+from coordinator.migration.model import Mark
 from coordinator.partitions.offline_partition_reader import read_shard
-from coordinator.partitions.ownership_markers import ADOPTED, markers_group_id
 from protocol.newtypes import GroupId, LeaderEpoch, Offset, Partition
 from storage.disk.filesystem import RealFileSystem
 from storage.format.batch import BatchBuilder
@@ -18,14 +19,14 @@ from storage.recovery.full_check import check_partition
 from storage.settings import LogSettings
 
 PARTITION = Partition(0)
-BOOK = markers_group_id(PARTITION, 1)
+BOOK = ledger_group_id(PARTITION, 1)
 
 
 def write(log_dir: Path, *groups: str) -> None:
     """A log with an offset of each group."""
     manager = LogManager.open(log_dir, LogSettings(), RealFileSystem())
     builder = BatchBuilder()
-    value = OffsetAndMetadata(Offset(ADOPTED), -1, "", 1 << 42)
+    value = OffsetAndMetadata(Offset(Mark.ADOPTED), -1, "", 1 << 42)
     builder.append_in_one_batch([OffsetCommitRecord(GroupId(group), "topic", 0, value) for group in groups])
     (batch,) = builder.build(Offset(0), LeaderEpoch(0), 1 << 42)
     manager.append([Entry(PARTITION, Offset(0), batch)], sync=False)
@@ -38,4 +39,4 @@ def test_every_group_is_there_but_the_book(tmp_path: Path, groups: list[str]) ->
     fs = RealFileSystem()
     shard = read_shard(fs, check_partition(fs, tmp_path, PARTITION), RecordDecoder()).shard
     assert [*shard.groups] == [group for group in groups if group != BOOK]
-    assert shard.book.group_id == (BOOK if BOOK in groups else "")
+    assert shard.ledger.group_id == (BOOK if BOOK in groups else "")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coordinator.api.private import adopt_group, close_group, give_back_group
-from coordinator.api.private.close_group import CloseGroupStep
+from coordinator.migration.private_requests import CloseGroupStep
 from coordinator.partitions.group_adoption import CLOSED_MS
 from coordinator.partitions.shard import Shard
 from protocol.errors import ErrorCode
@@ -64,14 +64,14 @@ class Adopter(Committer):
     async def _take_over(self, mark: Any) -> None:
         """As a gateway does that has read the cluster since it heard `mark`."""
         writes = self.world.history.begin_commit(all_keys(self.group)[: self.rng.randint(1, 6)])
-        kind = adopt_group.AdoptGroupRequest.AdoptedTopic
+        kind = adopt_group.API.schema.request.AdoptedTopic
         values = {key: write.value for key, write in writes.items()}
         offsets = _rows(kind, kind.AdoptedPartition, values)
         self._promised[self._correlation + 1] = list(writes.values())
         heard = {"epoch": mark.epoch, "asked_ms": mark.asked_ms}
         answer = await self.ask_private(adopt_group.API, {**heard, "unknown": False, "offsets": offsets})
         error = ErrorCode(answer.error_code)
-        if error is ErrorCode.NONE and answer.taken:
+        if error is ErrorCode.NONE and answer.taken >= 0:
             if mark.adopted:
                 raise Broken("a group is taken over once", f"{self.group}: {answer.taken} offsets again")
             self._taken(writes)
@@ -135,7 +135,7 @@ class Adopter(Committer):
     async def _take_away(self, values: Mapping[Key, int]) -> ErrorCode:
         """What the group has was written to the cluster: it is the cluster's, unless it has changed since."""
         writes = {key: self.world.history.begin(key, NOTHING) for key in values}
-        kind = give_back_group.GiveBackGroupRequest.GivenTopic
+        kind = give_back_group.API.schema.request.GivenTopic
         there = {key: value for key, value in values.items() if value != NOTHING}
         answer = await self.ask_private(
             give_back_group.API, {"offsets": _rows(kind, kind.GivenPartition, there)}

@@ -11,9 +11,9 @@ from coordinator.app import App
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.groups.classic.metadata import GroupMetadata
 from coordinator.groups.classic.state import GroupState
+from coordinator.groups.offsets.committed import CommittedOffsets
 from coordinator.logs.files.cleaner_task import cleaner_settings
-from coordinator.partitions.ownership_markers import OURS
-from coordinator.partitions.shard import GroupEntry, Shard
+from coordinator.partitions.shard import Shard
 from protocol.newtypes import GroupId, Partition
 from storage.cleaner.log_cleaner import LogCleaner
 from storage.cleaner.partition_cleaning import write_cleaned_segments
@@ -210,10 +210,11 @@ def replay(log: LogManager, partition: Partition) -> Shard:
 def _same(rule: str, partition: int, book: PartitionBook, shard: Shard) -> None:
     for group_id in map(GroupId, book.groups.keys() | shard.groups.keys()):
         said, there = book.groups.get(group_id), shard.groups.get(group_id) or shard.hidden.get(group_id)
-        if there is None and group_id == shard.book.group_id:
-            there = shard.book
         offsets = {where: _offset_facts(value) for where, value in said.offsets.items()} if said else {}
-        live = _offsets(there) if there is not None else {}
+        if there is None and group_id == shard.ledger.group_id:
+            live = _offsets(shard.ledger.marks)
+        else:
+            live = _offsets(there.offsets) if there is not None else {}
         if offsets != live:
             raise Broken(rule, f"partition {partition}, {group_id}: {offsets} != {live}")
         value = said.value if said is not None else None
@@ -235,10 +236,10 @@ def _offset_facts(value: OffsetValue) -> Facts:
     return value.offset, value.leader_epoch, value.metadata, value.commit_timestamp
 
 
-def _offsets(kept: GroupEntry) -> dict[tuple[str, int], Facts]:
+def _offsets(offsets: CommittedOffsets) -> dict[tuple[str, int], Facts]:
     return {
         (topic, partition): (each.offset, each.leader_epoch, each.metadata, each.commit_timestamp)
-        for topic, partition, each in kept.offsets.all()
+        for topic, partition, each in offsets.all()
     }
 
 
@@ -257,8 +258,9 @@ def _live_facts(group: GroupMetadata) -> Facts:
 def _check_marks(app: App) -> None:
     for shard in app.manager.owned_partitions.values():
         for kept in shard.groups.values():
-            if kept.offsets.count and shard.get_mark(kept.group_id) not in OURS:
-                raise Broken("what is here is marked", f"{kept.group_id}: {shard.get_mark(kept.group_id)}")
+            if kept.offsets.count and not shard.ledger.is_ours(kept.group_id):
+                mark = shard.ledger.get_mark(kept.group_id)
+                raise Broken("what is here is marked", f"{kept.group_id}: {mark}")
 
 
 def _check_books(group: GroupMetadata) -> None:

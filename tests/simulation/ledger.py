@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from coordinator.partitions.ownership_markers import UNDER_WAY, is_markers_group
+from coordinator.migration.ledger import is_ledger
+from coordinator.migration.model import Mark
 from protocol.consumer_protocol import decode_assignment
 from protocol.newtypes import GroupId, Partition
 from storage.format.batch import iter_batches, iter_records
@@ -213,14 +214,14 @@ class Ledger:
 
     def _may_go(self, book: PartitionBook, key: OffsetKey) -> bool:
         """Whether this is a mark of a group that was taken over, or of a group that is being given back."""
-        if is_markers_group(GroupId(key.group)):
+        if is_ledger(GroupId(key.group)):
             return True
         marks = (
             group.offsets.get((key.group, 0))
             for name, group in book.groups.items()
-            if is_markers_group(GroupId(name))
+            if is_ledger(GroupId(name))
         )
-        return any(mark is not None and mark.offset == UNDER_WAY for mark in marks)
+        return any(mark is not None and mark.offset == Mark.UNDER_WAY for mark in marks)
 
     def _metadata(self, book: PartitionBook, key: GroupKey, value: Any) -> None:
         group = book.groups.get(key.group)

@@ -293,8 +293,8 @@ MUTANTS: Final = (
     Mutant(
         "a group that was taken over is taken over again",
         "coordinator.partitions.group_adoption",
-        "        if shard.get_mark(group_id) in OURS:\n            waiting.add_ticket(shard.book.ticket)\n",
-        "        if False:\n            waiting.add_ticket(shard.book.ticket)\n",
+        "        if ledger.is_ours(group_id):\n            waiting.add_ticket(ledger.ticket)\n",
+        "        if False:\n            waiting.add_ticket(ledger.ticket)\n",
     ),
     Mutant(
         "a group that was given back stays",
@@ -304,7 +304,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a closed group takes commits",
-        "coordinator.partitions.shard",
+        "coordinator.migration.ledger",
         "return self.closed.get(group_id, now_ms) > now_ms",
         "return False",
         seed=4,
@@ -345,12 +345,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group that begins gets no mark",
-        "coordinator.partitions.shard",
-        "            self.append_and_apply_hidden_records(\n"
-        "                None, [self.make_ownership_mark_record(group_id, BEGUN, now_wall_ms)]\n"
-        "            )\n"
-        "            del self.confirmed_absent",
-        "            del self.confirmed_absent",
+        "coordinator.migration.ledger",
+        "        return self.make_mark(group_id, Mark.BEGUN, now_wall_ms) if is_first else None\n",
+        "        self.confirmed_absent.pop(group_id, None)\n        return None\n",
     ),
     Mutant(
         "a node alone leaves journals of several alone",

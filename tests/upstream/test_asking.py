@@ -11,7 +11,7 @@ import confluent_kafka as ck
 import pytest
 
 from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
-from coordinator.upstream.adoption import ClusterGroupState
+from coordinator.migration.model import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds

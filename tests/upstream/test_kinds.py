@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.cluster_requests.request import OPTIONAL, ClusterRequest
 from coordinator.config import Address
-from coordinator.upstream.adoption import ClusterGroupState
+from coordinator.migration.model import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamError, UpstreamLacksApiVersion, UpstreamRequestRefused

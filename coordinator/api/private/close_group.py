@@ -1,46 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The private api CloseGroup v0: reports whether a group can be given back, and closes it to changes until then."""
 
-from enum import IntEnum
 from typing import Any, Final
-
-from kafka.protocol.api_message import ApiMessage
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
+from coordinator.migration.private_requests import CloseGroupStep
 from coordinator.node import Node
 from protocol.apis import VersionRange
 from protocol.bounds import STRINGS
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import build_schema
-from protocol.newtypes import GroupId
-
-
-class CloseGroupStep(IntEnum):
-    """A step of giving a group back."""
-
-    ASK = 0
-    """Only report whether the group can be given back."""
-    CLOSE = 1
-    """Close the group if it can be given back. If it is closed already, restart the time until it opens."""
-    REOPEN = 2
-    """Let clients change the group again."""
-
-
-class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A request to take one `CloseGroupStep` for a group."""
-
-    group_id: GroupId
-    step: int
-
-
-class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """The outcome of the step: NONE if it was taken or, for `ASK`, if the group could be closed.
-
-    NON_EMPTY_GROUP: the group has members. GROUP_ID_NOT_FOUND: the node has nothing of the group.
-    """
-
-    error_code: int
+from protocol.private_messages import CloseGroupRequest, CloseGroupResponse
 
 
 def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> CloseGroupResponse:

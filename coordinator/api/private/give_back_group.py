@@ -4,33 +4,17 @@
 from collections.abc import Generator
 from typing import Any, Final
 
-from kafka.protocol.api_message import ApiMessage
-
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
-from coordinator.api.private.adopt_group import parse_offsets_in_steps
+from coordinator.api.private.adopt_group import log_moved_offsets, parse_offsets_in_steps
 from coordinator.api.slices import run_work_and_respond
 from coordinator.node import Node
-from coordinator.telemetry.outside_changes import NAMED_MAX, OutsideChange
+from coordinator.telemetry.outside_changes import OutsideChange
 from protocol.apis import VersionRange
 from protocol.bounds import MOVED
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import build_schema
-from protocol.newtypes import GroupId
-
-
-class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
-    """A group, and the offsets that were written to the cluster."""
-
-    GivenTopic: Any
-    group_id: GroupId
-    offsets: list[Any]
-
-
-class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """The outcome: NONE if the group now belongs to the cluster."""
-
-    error_code: int
+from protocol.private_messages import GiveBackGroupRequest, GiveBackGroupResponse
 
 
 def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> ParkedSentinel:
@@ -48,9 +32,7 @@ def _give_back(
             ctx, request.group_id, offsets
         )
         if error is ErrorCode.NONE:
-            first = [(each.topic, each.partition, (each.offset, None)) for each in offsets[:NAMED_MAX]]
-            changes = node.group_access.outside_changes
-            changes.add_offset_moves(OutsideChange.GIVEN_BACK, request.group_id, ctx, len(offsets), first)
+            log_moved_offsets(node, ctx, OutsideChange.GIVEN_BACK, request.group_id, offsets)
     return error_response(request, error, ctx.api_version)
 
 

@@ -4,8 +4,6 @@
 from collections.abc import Generator
 from typing import Any, Final
 
-from kafka.protocol.api_message import ApiMessage
-
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
 from coordinator.api.slices import iterate_with_none_at_pauses, run_work_and_respond
@@ -14,25 +12,7 @@ from protocol.apis import VersionRange
 from protocol.bounds import LISTS
 from protocol.errors import ErrorCode
 from protocol.kafka_python_messages import build_schema
-from protocol.newtypes import GroupId
-
-
-class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
-    """The ids of groups to locate.
-
-    `discard_readings` is set after the cluster has deleted data of these groups. For groups that are not here, the node
-    then stores no data that was read from the cluster before.
-    """
-
-    group_ids: list[GroupId]
-    discard_readings: bool
-
-
-class LocateGroupsResponse(ApiMessage, load_json="protocol.schemas"):
-    """A flag for each group, in the order of the request: True if the group is here, or this node does not serve it."""
-
-    error_code: int
-    here: list[bool]
+from protocol.private_messages import LocateGroupsRequest, LocateGroupsResponse
 
 
 def handle(node: Node, request: LocateGroupsRequest, ctx: RequestContext) -> ParkedSentinel:

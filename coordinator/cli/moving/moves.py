@@ -14,7 +14,7 @@ from coordinator.cli.moving.results import (
     make_group_give_back_result,
 )
 from coordinator.cli.progress import ProgressBar
-from coordinator.upstream.adoption import adopt_group, give_back_group
+from coordinator.migration.protocol import adopt_group, give_back_group
 from coordinator.upstream.errors import RetryTimeout, UpstreamRequestRefused
 from coordinator.upstream.groups import UpstreamGroups
 from protocol.newtypes import GroupId

@@ -4,11 +4,10 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from coordinator.cli.cluster.client import refusals_as_command_errors
 from coordinator.cli.cluster.connection import NodeConnection
@@ -17,7 +16,8 @@ from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.cluster_requests.groups import find_coordinators, list_groups
 from coordinator.cluster_requests.model import Offsets
-from coordinator.cluster_requests.offsets import fetch_offsets
+from coordinator.cluster_requests.offsets import fetch_offsets_of_group
+from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.cluster_requests.retrying import (
     RefusedByCluster,
     RetryLater,
@@ -25,38 +25,20 @@ from coordinator.cluster_requests.retrying import (
     raise_for_code,
 )
 from coordinator.config.values import Address
+from coordinator.migration.model import ClusterReading, Ownership
+from coordinator.migration.private_requests import (
+    CloseGroupStep,
+    adopt,
+    close_group,
+    find_ownership,
+    give_back_group,
+)
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_socket_path
-from coordinator.upstream.adopt_group_client import (
-    build_adopt_request,
-    get_marker_from_response,
-    parse_store_result,
-)
-from coordinator.upstream.adoption import (
-    FetchedGroupOffsets,
-    GiveBackReadiness,
-    GroupRemovalOutcome,
-    LocalOwnershipState,
-    StoreAttemptOutcome,
-    make_adoption_topic_structs,
-)
-from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
 
 T = TypeVar("T")
-
-_ANSWERS: Final = {
-    ErrorCode.NONE: GroupRemovalOutcome.GONE,
-    ErrorCode.OFFSET_OUT_OF_RANGE: GroupRemovalOutcome.CHANGED,
-    ErrorCode.NON_EMPTY_GROUP: GroupRemovalOutcome.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: GroupRemovalOutcome.UNKNOWN,
-}
-_LEAVING: Final = {
-    ErrorCode.NONE: GiveBackReadiness.READY,
-    ErrorCode.NON_EMPTY_GROUP: GiveBackReadiness.LIVE,
-    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackReadiness.UNKNOWN,
-}
 
 
 class PrivateConnection(NodeConnection):
@@ -116,98 +98,43 @@ class PrivateNodes:
 
     # --- LocalCoordinator ---
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
+    async def find_ownership(self, group: GroupId) -> Ownership:
         """Return the ownership marker of the group here."""
-        return get_marker_from_response(await self._adopt(group, None))
+        return await self._ask(group, find_ownership(group))
 
-    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
-        """Return whether the group could go to the cluster now."""
-        return await self._leaving(group, closes=False)
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
+        """Store the data read from the cluster, unless the group is ours already or the data is too old."""
+        return await self._ask(group, adopt(group, reading))
 
-    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        """If the group could go to the cluster now, close it to clients for a while; return its readiness."""
-        return await self._leaving(group, closes=True)
+    async def check_give_back(self, group: GroupId) -> ErrorCode:
+        """Return NONE if the group could go to the cluster now, else why not."""
+        return await self._ask(group, close_group(group, CloseGroupStep.ASK))
+
+    async def close_for_give_back(self, group: GroupId) -> ErrorCode:
+        """If the group could go to the cluster now, close it to clients for a while; return NONE, or why it cannot."""
+        return await self._ask(group, close_group(group, CloseGroupStep.CLOSE))
 
     async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again, if its coordinator can be reached now."""
-        from coordinator.api.private.close_group import CloseGroupRequest, CloseGroupStep
-
-        make: Any = CloseGroupRequest
         with suppress(CommandError, RetryLater, RefusedByCluster):
-            self._coordinator(group).call(
-                ApiKey.CLOSE_GROUP, 0, make(group_id=group, step=CloseGroupStep.REOPEN)
-            )
-
-    async def _leaving(self, group: GroupId, *, closes: bool) -> GiveBackReadiness:
-        from coordinator.api.private.close_group import CloseGroupRequest, CloseGroupStep
-
-        make: Any = CloseGroupRequest
-        request = make(group_id=group, step=CloseGroupStep.CLOSE if closes else CloseGroupStep.ASK)
-
-        def ask(connection: NodeConnection) -> GiveBackReadiness:
-            code = connection.call(ApiKey.CLOSE_GROUP, 0, request).error_code
-            if code not in _LEAVING:
-                raise_for_code(code, None, f"asking whether group {group} could be given back")
-            return _LEAVING[ErrorCode(code)]
-
-        return await self._ask(group, ask)
-
-    async def store_adopted_offsets(
-        self, group: GroupId, reading: FetchedGroupOffsets
-    ) -> StoreAttemptOutcome:
-        """Store the data read from the cluster, unless the group is ours already or the data is too old."""
-        stored = parse_store_result(await self._adopt(group, reading), reading)
-        assert stored is not None, "other errors have been raised"
-        return stored
+            self._coordinator(group).ask(close_group(group, CloseGroupStep.REOPEN))
 
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets that the group has here."""
+        doing = f"reading the offsets of group {group} here"
+        return await self._ask(group, fetch_offsets_of_group(group, doing))
 
-        def ask(connection: NodeConnection) -> Offsets:
-            (found,) = connection.ask(fetch_offsets([group])).values()
-            raise_for_code(found.error_code, None, f"reading the offsets of group {group} here")
-            return found.offsets
-
-        return await self._ask(group, ask)
-
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
+    async def remove_group_if_unchanged(self, group: GroupId, offsets: Offsets) -> ErrorCode:
         """Remove the group's marker and offsets, if its offsets are these."""
-        from coordinator.api.private.give_back_group import GiveBackGroupRequest
-
-        make: Any = GiveBackGroupRequest
-        kind = make.GivenTopic
-        request = make(
-            group_id=group, offsets=list(make_adoption_topic_structs(offsets, kind, kind.GivenPartition))
-        )
-
-        def ask(connection: NodeConnection) -> GroupRemovalOutcome:
-            code = connection.call(ApiKey.GIVE_BACK_GROUP, 0, request).error_code
-            if code not in _ANSWERS:
-                raise_for_code(code, None, f"giving group {group} back")
-            return _ANSWERS[ErrorCode(code)]
-
-        return await self._ask(group, ask)
-
-    async def _adopt(self, group: GroupId, reading: FetchedGroupOffsets | None) -> Any:
-        from coordinator.api.private.adopt_group import AdoptGroupRequest
-
-        request = build_adopt_request(AdoptGroupRequest, group, reading)
-
-        def ask(connection: NodeConnection) -> Any:
-            answer = connection.call(ApiKey.ADOPT_GROUP, 0, request)
-            if answer.error_code != ErrorCode.FENCED_LEADER_EPOCH:
-                raise_for_code(answer.error_code, None, f"adopting group {group}")
-            return answer
-
-        return await self._ask(group, ask)
+        return await self._ask(group, give_back_group(group, offsets))
 
     # --- the coordinator of a group ---
 
-    async def _ask(self, group: GroupId, attempt: Callable[[NodeConnection], T]) -> T:
+    async def _ask(self, group: GroupId, request: ClusterRequest[T]) -> T:
         """Ask the group's coordinator, and again while it is not ready or moves."""
 
         async def ask() -> T:
-            return attempt(self._coordinator(group))
+            return self._coordinator(group).ask(request)
 
         with refusals_as_command_errors():
             try:

@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 
 from coordinator.cluster_requests.model import Offsets, TopicPartition
-from coordinator.upstream.adoption import (
+from coordinator.migration.model import (
     AdoptResult,
     AdoptStatus,
     ClusterGroupState,
-    GiveBackAttemptOutcome,
     GiveBackResult,
+    GiveBackStatus,
 )
 from protocol.errors import error_name
 
@@ -21,8 +21,8 @@ DONE: Final = frozenset(
         AdoptStatus.ADOPTED,
         AdoptStatus.ALREADY,
         AdoptStatus.CONFIRMED_ABSENT,
-        GiveBackAttemptOutcome.GIVEN,
-        GiveBackAttemptOutcome.NOTHING,
+        GiveBackStatus.GIVEN,
+        GiveBackStatus.NOTHING,
     }
 )
 TO_ADOPT: Final = {
@@ -31,13 +31,13 @@ TO_ADOPT: Final = {
 }
 """The advice about a group that stays at the cluster."""
 TO_GIVE_BACK: Final = {
-    GiveBackAttemptOutcome.LIVE_HERE: "stop its consumers first",
-    GiveBackAttemptOutcome.LIVE_THERE: "stop them first",
-    GiveBackAttemptOutcome.SHARE_THERE: "it accepts no offsets; delete it there first",
+    GiveBackStatus.LIVE_HERE: "stop its consumers first",
+    GiveBackStatus.LIVE_THERE: "stop them first",
+    GiveBackStatus.SHARE_THERE: "it accepts no offsets; delete it there first",
 }
 FAILED: Final = "failed"
 NAMED_MAX: Final = 5
-GIVEN: Final = GiveBackAttemptOutcome.GIVEN.value
+GIVEN: Final = GiveBackStatus.GIVEN.value
 """The result of a group that the cluster has again."""
 
 
@@ -74,7 +74,7 @@ def make_group_adoption_result(result: AdoptResult, *, dry_run: bool) -> GroupMo
 def make_group_give_back_result(result: GiveBackResult, *, dry_run: bool) -> GroupMoveResult:
     """Return the result of `give-back` for a group."""
     outcome = result.outcome
-    words = "would be given back" if dry_run and outcome is GiveBackAttemptOutcome.GIVEN else outcome.value
+    words = "would be given back" if dry_run and outcome is GiveBackStatus.GIVEN else outcome.value
     reasons = [
         _there(result.state, TO_GIVE_BACK[outcome]) if outcome in TO_GIVE_BACK else "",
         _refusals(result.refused),

@@ -6,7 +6,8 @@ import random
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from coordinator.upstream.adoption import GiveBackAttemptOutcome, adopt_group, give_back_group
+from coordinator.migration.model import GiveBackStatus
+from coordinator.migration.protocol import adopt_group, give_back_group
 from coordinator.upstream.errors import UpstreamError
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
@@ -280,7 +281,7 @@ class Life(User):
             return False
         world.note(f"{self.group}: {result.outcome.value}")
         world.history.counts[result.outcome.value] += 1
-        return result.outcome in (GiveBackAttemptOutcome.GIVEN, GiveBackAttemptOutcome.NOTHING)
+        return result.outcome in (GiveBackStatus.GIVEN, GiveBackStatus.NOTHING)
 
     async def _take_over(self) -> None:
         """Take the group over before a client asks for it."""

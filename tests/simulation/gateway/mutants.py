@@ -126,30 +126,29 @@ GATEWAY_MUTANTS: Final = (
     ),
     Mutant(
         "a group with members at the cluster is taken over",
-        "coordinator.upstream.adoption",
+        "coordinator.migration.protocol",
         "return AdoptStatus.LIVE if state.is_live else None",
         "return None",
     ),
     Mutant(
         "a group is taken over with some of its offsets",
-        "coordinator.upstream.adoption",
-        "await here.store_adopted_offsets(group, FetchedGroupOffsets(offsets, mark, is_unknown))",
-        "await here.store_adopted_offsets("
-        "group, FetchedGroupOffsets(dict(list(offsets.items())[1:]), mark, is_unknown))",
+        "coordinator.migration.protocol",
+        "ClusterReading(offsets, mark.epoch, mark.asked_ms, is_unknown)",
+        "ClusterReading(dict(list(offsets.items())[1:]), mark.epoch, mark.asked_ms, is_unknown)",
     ),
     Mutant(
         "a group is served before it is taken over",
-        "coordinator.upstream.adoption",
+        "coordinator.migration.model",
         "        return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)\n",
         "        return self is not AdoptStatus.SHARE\n",
         seed=2,
     ),
     Mutant(
         "a group is given back though the cluster refused some of it",
-        "coordinator.upstream.adoption",
-        "        if refused:\n            return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused)\n"
-        "        outcome",
-        "        outcome",
+        "coordinator.migration.protocol",
+        "        if refused:\n            return self._result(GiveBackStatus.REFUSED, refused=refused)\n"
+        "        error",
+        "        error",
         seed=6,
     ),
     Mutant(

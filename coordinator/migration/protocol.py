@@ -45,178 +45,52 @@ and so does one whose group was opened by a new leader of its partition. Two att
 after newer ones, so only one may run at a time.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
-from itertools import groupby, islice
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.model import Offsets, TopicPartition
+from coordinator.migration.model import (
+    CHANGED,
+    STALE,
+    AdoptResult,
+    AdoptStatus,
+    ClusterGroupState,
+    ClusterReading,
+    GiveBackResult,
+    GiveBackStatus,
+    Ownership,
+)
+from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 
 ATTEMPTS_MAX: Final = 10
 """The most attempts to give back a group that goes on committing, or to adopt one that comes and goes."""
 MAY_BE_WRITTEN: Final = "the cluster may have taken offsets of it, while it is still here: run this again"
 """The note on an error that has stopped an attempt to give a group back."""
-ROWS_AT_ONCE: Final = 50
-"""The number of a request's offsets that are made together."""
-
-
-def make_adoption_topic_structs(offsets: Offsets, kind: Any, row: Any) -> Iterator[Any]:
-    """Yield the topic structs of AdoptGroup and GiveBackGroup: each is a `kind` with a `row` for each offset.
-
-    A topic is yielded several times if it has many rows, or if these are apart in `offsets`.
-    """
-
-    def made(place: TopicPartition, offset: TransferredOffset) -> Any:
-        return row(
-            partition_index=place.partition,
-            committed_offset=offset.offset,
-            committed_leader_epoch=offset.leader_epoch,
-            committed_metadata=offset.metadata,
-        )
-
-    for topic, its in groupby(offsets.items(), lambda item: item[0].topic):
-        while rows := [made(*item) for item in islice(its, ROWS_AT_ONCE)]:
-            yield kind(topic=topic, partitions=rows)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterGroupState:
-    """The state of a group at the cluster.
-
-    `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty if there is none.
-    """
-
-    kind: str
-    state: str
-    members: int
-
-    @classmethod
-    def none(cls) -> "ClusterGroupState":
-        """Return the state of a group that does not exist."""
-        return cls("", "Dead", 0)
-
-    @property
-    def is_present_in_cluster(self) -> bool:
-        """True if the cluster has anything of the group, even if that is only offsets."""
-        return bool(self.kind)
-
-    @property
-    def is_live(self) -> bool:
-        """True if the group has members, or is about to: the cluster still coordinates it."""
-        return self.members > 0 or self.state not in _WITHOUT_MEMBERS
-
-    @property
-    def is_share(self) -> bool:
-        """True if the group is a share group, with members or without.
-
-        It cannot become a classic group: a broker responds to a JoinGroup with INCONSISTENT_GROUP_PROTOCOL, and to a
-        commit with GROUP_ID_NOT_FOUND. An empty consumer or streams group becomes a classic one, which keeps its
-        committed offsets (GroupMetadataManager.classicGroupJoin), and takes commits without a generation.
-        """
-        return self.kind == "share"
-
-
-_WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
-
-
-class AdoptStatus(Enum):
-    """The outcome of an attempt to adopt a group."""
-
-    ADOPTED = "adopted"
-    ALREADY = "already here"
-    CONFIRMED_ABSENT = "unknown"
-    LIVE = "live at the cluster"
-    SHARE = "share group at the cluster"
-    BUSY = "busy"
-
-    @property
-    def may_be_served(self) -> bool:
-        """True if the group may be served here, a confirmed absent one for a moment."""
-        return self not in (AdoptStatus.LIVE, AdoptStatus.SHARE, AdoptStatus.BUSY)
-
-
-class GiveBackAttemptOutcome(Enum):
-    """The outcome of an attempt to give a group back."""
-
-    GIVEN = "given back"
-    NOTHING = "nothing here"
-    LIVE_HERE = "live here"
-    LIVE_THERE = "live at the cluster"
-    SHARE_THERE = "share group at the cluster"
-    REFUSED = "refused by the cluster"
-    BUSY = "goes on committing"
-
-
-class GiveBackReadiness(Enum):
-    """A coordinator's response when asked whether a group could go to the cluster."""
-
-    READY = "it has no members"
-    UNKNOWN = "there is nothing of it here"
-    LIVE = "it has members"
-
-
-class GroupRemovalOutcome(Enum):
-    """A coordinator's response when asked to let a group go to the cluster."""
-
-    GONE = "mark and offsets are gone, durably"
-    CHANGED = "its offsets are others by now"
-    UNKNOWN = "it has no mark (any more)"
-    LIVE = "it has members"
-
-
-class LocalOwnershipState(NamedTuple):
-    """A coordinator's statement whether it has adopted a group; an adoption is reported only once it is durable."""
-
-    is_adopted: bool
-    is_confirmed_absent: bool = False
-    """True if the group existed neither here nor at the cluster a moment ago."""
-    epoch: int = 0
-    """How often groups of its partition have gone from here to the cluster."""
-    asked_ms: int = 0
-    """When the coordinator made the statement, in milliseconds of its clock."""
-
-
-class FetchedGroupOffsets(NamedTuple):
-    """The offsets of one group as read from the cluster."""
-
-    offsets: Offsets
-    mark: LocalOwnershipState
-    """The coordinator's statement from before the reading."""
-    is_unknown: bool = False
-    """True if the cluster knows nothing of the group."""
-
-
-class StoreAttemptOutcome(Enum):
-    """The outcome of a coordinator's attempt to store a reading."""
-
-    TAKEN = "offsets and mark are here, durably"
-    THERE = "the mark was there"
-    CONFIRMED_ABSENT = "the group exists neither here nor at the cluster"
-    STALE = "what was read may be too old"
 
 
 class AdoptionTarget(Protocol):
     """The coordinator here, as far as moving a group in needs it. Its methods raise if it cannot be reached."""
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
+    async def find_ownership(self, group: GroupId) -> Ownership:
         """Return the coordinator's statement on the group."""
 
-    async def store_adopted_offsets(
-        self, group: GroupId, reading: FetchedGroupOffsets
-    ) -> StoreAttemptOutcome:
-        """Store offsets and mark in one turn, unless the mark exists or the reading is too old."""
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
+        """Store offsets and mark in one turn, unless the mark exists or the reading is STALE."""
 
 
 class LocalCoordinator(AdoptionTarget, Protocol):
-    """The coordinator of groups here. Its methods raise if it cannot be reached; no error is swallowed."""
+    """The coordinator of groups here. Its methods raise if it cannot be reached; no error is swallowed.
 
-    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
-        """Return whether the group could go to the cluster now. Changes nothing."""
+    Three of them return NONE, or why a group stays: NON_EMPTY_GROUP if it has members, and GROUP_ID_NOT_FOUND if there
+    is nothing of it here.
+    """
 
-    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        """Close a READY group to changes by clients for some seconds; return the readiness, whichever it is."""
+    async def check_give_back(self, group: GroupId) -> ErrorCode:
+        """Return NONE if the group could go to the cluster now. Changes nothing."""
+
+    async def close_for_give_back(self, group: GroupId) -> ErrorCode:
+        """As `check_give_back`; a group that could go is closed to changes by clients for some seconds."""
 
     async def reopen_group(self, group: GroupId) -> None:
         """Let clients change the group again. Never raises: if this fails, the group opens by itself."""
@@ -224,8 +98,8 @@ class LocalCoordinator(AdoptionTarget, Protocol):
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         """Return all offsets of the group here; only called for a group that could go."""
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
-        """Remove mark and offsets in one turn if the offsets are exactly these and the group has no members."""
+    async def remove_group_if_unchanged(self, group: GroupId, offsets: Offsets) -> ErrorCode:
+        """Remove mark and offsets in one turn and return NONE, or CHANGED if the offsets are not exactly these."""
 
 
 class ClusterCoordinator(Protocol):
@@ -250,33 +124,6 @@ class ClusterCoordinator(Protocol):
         self, group: GroupId, places: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, int]:
         """Delete offsets of a group without members; return the error codes of partitions that were refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class AdoptResult:
-    """The result for one group, done or predicted: `offsets` are those of the cluster."""
-
-    group: GroupId
-    outcome: AdoptStatus
-    offsets: Offsets = field(default_factory=dict)
-    state: ClusterGroupState | None = None
-    """The group's state at the cluster; None if the cluster was not asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class GiveBackResult:
-    """The result for one group, done or predicted: `offsets` are those from here, `refused` Kafka's error codes."""
-
-    group: GroupId
-    outcome: GiveBackAttemptOutcome
-    offsets: Offsets = field(default_factory=dict)
-    refused: Mapping[TopicPartition, int] = field(default_factory=dict)
-    rest: Sequence[TopicPartition] = ()
-    """The other partitions in which the cluster has an offset of the group, which counts again."""
-    written: Sequence[TopicPartition] = ()
-    """The partitions whose offsets the cluster has taken although the group stays."""
-    state: ClusterGroupState | None = None
-    """The group's state at the cluster, if that is why the group cannot go."""
 
 
 async def adopt_group(
@@ -305,18 +152,16 @@ async def _adopt_once(
     here: AdoptionTarget, there: ClusterCoordinator, group: GroupId, take_live: bool, dry_run: bool
 ) -> AdoptResult | None:
     """Move a group in; return None if the reading of the cluster is too old by now."""
-    mark = await here.fetch_local_ownership_marker(group)
+    mark = await here.find_ownership(group)
     if mark.is_adopted or mark.is_confirmed_absent:
-        return AdoptResult(group, AdoptStatus.ALREADY if mark.is_adopted else AdoptStatus.CONFIRMED_ABSENT)
+        return AdoptResult(group, _find_status(mark))
     state = await there.fetch_group_state(group)
     stays = None if take_live else _stays_there(state)
     if stays is not None:
         return AdoptResult(group, stays, state=state)
     if state.is_present_in_cluster:
         await there.wait_for_open_transactions(group)
-        mark = await here.fetch_local_ownership_marker(
-            group
-        )  # that may have taken long: what is read from now on is new
+        mark = await here.find_ownership(group)  # the wait may have been long: the reading begins now
         if mark.is_adopted:
             return AdoptResult(group, AdoptStatus.ALREADY)
     offsets = await there.fetch_committed_offsets(group)
@@ -329,26 +174,22 @@ async def _adopt_once(
         return AdoptResult(
             group, AdoptStatus.CONFIRMED_ABSENT if is_unknown else AdoptStatus.ADOPTED, offsets, state
         )
-    outcome = _ADOPTED[
-        await here.store_adopted_offsets(group, FetchedGroupOffsets(offsets, mark, is_unknown))
-    ]
-    if outcome is None:
+    stored = await here.adopt(group, ClusterReading(offsets, mark.epoch, mark.asked_ms, is_unknown))
+    if stored.error is STALE:
         return None
-    return AdoptResult(group, outcome, offsets if outcome is AdoptStatus.ADOPTED else {}, state)
+    if stored.taken >= 0:
+        return AdoptResult(group, AdoptStatus.ADOPTED, offsets, state)
+    return AdoptResult(group, _find_status(stored), state=state)
+
+
+def _find_status(owned: Ownership) -> AdoptStatus:
+    return AdoptStatus.CONFIRMED_ABSENT if owned.is_confirmed_absent else AdoptStatus.ALREADY
 
 
 def _stays_there(state: ClusterGroupState) -> AdoptStatus | None:
     if state.is_share:
         return AdoptStatus.SHARE
     return AdoptStatus.LIVE if state.is_live else None
-
-
-_ADOPTED: Final = {
-    StoreAttemptOutcome.TAKEN: AdoptStatus.ADOPTED,
-    StoreAttemptOutcome.THERE: AdoptStatus.ALREADY,
-    StoreAttemptOutcome.CONFIRMED_ABSENT: AdoptStatus.CONFIRMED_ABSENT,
-    StoreAttemptOutcome.STALE: None,
-}
 
 
 async def give_back_group(
@@ -379,7 +220,7 @@ async def give_back_group(
             error.add_note(MAY_BE_WRITTEN)
         await giving.reopen()
         raise
-    if result.outcome is not GiveBackAttemptOutcome.GIVEN:
+    if result.outcome is not GiveBackStatus.GIVEN:
         await giving.reopen()
     return result
 
@@ -402,11 +243,11 @@ class _GivingBack:
 
     async def predict(self) -> GiveBackResult:
         """Return the result that `run` would have now, and change nothing."""
-        stays = await self._stays(await self._here.fetch_give_back_readiness(self._group))
+        stays = await self._stays(await self._here.check_give_back(self._group))
         if stays is not None:
             return stays
         rest = () if self._delete_rest else await self._rest()
-        return self._result(GiveBackAttemptOutcome.GIVEN, rest=rest)
+        return self._result(GiveBackStatus.GIVEN, rest=rest)
 
     async def run(self) -> GiveBackResult:
         """Write the group's offsets to the cluster, and have the group removed here. Return the result."""
@@ -414,7 +255,7 @@ class _GivingBack:
             result = await self._once()
             if result is not None:
                 return result
-        return self._result(GiveBackAttemptOutcome.BUSY)
+        return self._result(GiveBackStatus.BUSY)
 
     async def _once(self) -> GiveBackResult | None:
         """Write the offsets there and remove them here; return None if they have changed meanwhile."""
@@ -422,44 +263,44 @@ class _GivingBack:
         stays = await self._stays(await self._close())
         if stays is not None:
             return stays
-        leaving = await self._close()
-        if leaving is not GiveBackReadiness.READY:
-            return self._result(_STAYS[leaving])
+        error = await self._close()
+        if error is not ErrorCode.NONE:
+            return self._result(_OUTCOMES[error])
         refused = await self._commit()
         rest = await self._rest()
         if rest and self._delete_rest and not refused:
             refused, rest = await there.delete_offsets(group, rest), ()
         if refused:
-            return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused)
-        outcome = _OUTCOMES[await here.remove_given_back_group(group, self._offsets)]
-        return None if outcome is None else self._result(outcome, rest=rest)
+            return self._result(GiveBackStatus.REFUSED, refused=refused)
+        error = await here.remove_group_if_unchanged(group, self._offsets)
+        return None if error is CHANGED else self._result(_OUTCOMES[error], rest=rest)
 
-    async def _close(self) -> GiveBackReadiness:
+    async def _close(self) -> ErrorCode:
         self._is_closed = True  # even if the answer is lost
-        leaving = await self._here.close_group_to_clients(self._group)
-        self._is_closed = leaving is GiveBackReadiness.READY
-        return leaving
+        error = await self._here.close_for_give_back(self._group)
+        self._is_closed = error is ErrorCode.NONE
+        return error
 
     async def reopen(self) -> None:
         """Let clients change the group again if it was closed."""
         if self._is_closed:
             await self._here.reopen_group(self._group)
 
-    async def _stays(self, leaving: GiveBackReadiness) -> GiveBackResult | None:
+    async def _stays(self, error: ErrorCode) -> GiveBackResult | None:
         """Return why the group cannot go, as far as that shows before anything is written; None if it can.
 
         Reasons are members here, members there, a share group, which takes no offsets, and offsets that are refused.
         """
-        if leaving is not GiveBackReadiness.READY:
-            return self._result(_STAYS[leaving])
+        if error is not ErrorCode.NONE:
+            return self._result(_OUTCOMES[error])
         self._offsets = await self._here.fetch_all_offsets(self._group)
         state = await self._there.fetch_group_state(self._group)
         if state.is_live:
-            return self._result(GiveBackAttemptOutcome.LIVE_THERE, state=state)
+            return self._result(GiveBackStatus.LIVE_THERE, state=state)
         if state.is_share:
-            return self._result(GiveBackAttemptOutcome.SHARE_THERE, state=state)
+            return self._result(GiveBackStatus.SHARE_THERE, state=state)
         refused = await self._there.predict_commit_errors(self._group, self._offsets) if self._offsets else {}
-        return self._result(GiveBackAttemptOutcome.REFUSED, refused=refused) if refused else None
+        return self._result(GiveBackStatus.REFUSED, refused=refused) if refused else None
 
     async def _commit(self) -> Mapping[TopicPartition, int]:
         """Write the offsets to the cluster, and return those that it refused."""
@@ -475,23 +316,18 @@ class _GivingBack:
 
     def _result(
         self,
-        outcome: GiveBackAttemptOutcome,
+        outcome: GiveBackStatus,
         *,
         refused: Mapping[TopicPartition, int] | None = None,
         rest: Sequence[TopicPartition] = (),
         state: ClusterGroupState | None = None,
     ) -> GiveBackResult:
-        written = () if outcome is GiveBackAttemptOutcome.GIVEN else tuple(sorted(self._written))
+        written = () if outcome is GiveBackStatus.GIVEN else tuple(sorted(self._written))
         return GiveBackResult(self._group, outcome, self._offsets, refused or {}, rest, written, state)
 
 
-_STAYS: Final = {
-    GiveBackReadiness.LIVE: GiveBackAttemptOutcome.LIVE_HERE,
-    GiveBackReadiness.UNKNOWN: GiveBackAttemptOutcome.NOTHING,
-}
 _OUTCOMES: Final = {
-    GroupRemovalOutcome.GONE: GiveBackAttemptOutcome.GIVEN,
-    GroupRemovalOutcome.UNKNOWN: GiveBackAttemptOutcome.NOTHING,
-    GroupRemovalOutcome.LIVE: GiveBackAttemptOutcome.LIVE_HERE,
-    GroupRemovalOutcome.CHANGED: None,
+    ErrorCode.NONE: GiveBackStatus.GIVEN,
+    ErrorCode.NON_EMPTY_GROUP: GiveBackStatus.LIVE_HERE,
+    ErrorCode.GROUP_ID_NOT_FOUND: GiveBackStatus.NOTHING,
 }

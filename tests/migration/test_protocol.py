@@ -19,21 +19,17 @@ from typing import Any, TypeVar
 import pytest
 
 from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
-from coordinator.upstream.adoption import (
-    ATTEMPTS_MAX,
-    MAY_BE_WRITTEN,
+from coordinator.migration.model import (
+    CHANGED,
+    STALE,
     AdoptStatus,
     ClusterGroupState,
-    FetchedGroupOffsets,
-    GiveBackAttemptOutcome,
-    GiveBackReadiness,
+    ClusterReading,
     GiveBackResult,
-    GroupRemovalOutcome,
-    LocalOwnershipState,
-    StoreAttemptOutcome,
-    adopt_group,
-    give_back_group,
+    GiveBackStatus,
+    Ownership,
 )
+from coordinator.migration.protocol import ATTEMPTS_MAX, MAY_BE_WRITTEN, adopt_group, give_back_group
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 
@@ -68,16 +64,18 @@ class World:
 
     # --- the port to the coordinator ---
 
-    async def fetch_local_ownership_marker(self, group: GroupId) -> LocalOwnershipState:
-        return await self._asked(lambda: LocalOwnershipState(self.marked, self.confirmed_absent, self.epoch))
+    async def find_ownership(self, group: GroupId) -> Ownership:
+        return await self._asked(
+            lambda: Ownership(ErrorCode.NONE, self.marked, self.confirmed_absent, self.epoch)
+        )
 
-    async def fetch_give_back_readiness(self, group: GroupId) -> GiveBackReadiness:
+    async def check_give_back(self, group: GroupId) -> ErrorCode:
         return await self._asked(self._leaving)
 
-    async def close_group_to_clients(self, group: GroupId) -> GiveBackReadiness:
-        def close() -> GiveBackReadiness:
+    async def close_for_give_back(self, group: GroupId) -> ErrorCode:
+        def close() -> ErrorCode:
             leaving = self._leaving()
-            self.closed = self.closed or leaving is GiveBackReadiness.READY
+            self.closed = self.closed or leaving is ErrorCode.NONE
             return leaving
 
         return await self._asked(close)
@@ -88,42 +86,40 @@ class World:
 
         await self._asked(reopen)
 
-    def _leaving(self) -> GiveBackReadiness:
+    def _leaving(self) -> ErrorCode:
         if not self.marked and not self.here:
-            return GiveBackReadiness.UNKNOWN
-        return GiveBackReadiness.LIVE if self.members_here else GiveBackReadiness.READY
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NON_EMPTY_GROUP if self.members_here else ErrorCode.NONE
 
-    async def store_adopted_offsets(
-        self, group: GroupId, reading: FetchedGroupOffsets
-    ) -> StoreAttemptOutcome:
-        def store() -> StoreAttemptOutcome:
+    async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
+        def store() -> Ownership:
             if self.marked:
-                return StoreAttemptOutcome.THERE
-            if reading.mark.epoch != self.epoch:
-                return StoreAttemptOutcome.STALE
+                return Ownership(is_adopted=True)
+            if reading.epoch != self.epoch:
+                return Ownership(STALE)
             if reading.is_unknown and not self.here:
                 self.confirmed_absent = True
-                return StoreAttemptOutcome.CONFIRMED_ABSENT
+                return Ownership(is_confirmed_absent=True)
             self.marked, self.confirmed_absent = True, False
             self.here = self.here or dict(reading.offsets)
-            return StoreAttemptOutcome.TAKEN
+            return Ownership(is_adopted=True, taken=len(self.here))
 
         return await self._asked(store)
 
     async def fetch_all_offsets(self, group: GroupId) -> Offsets:
         return await self._asked(lambda: dict(self.here))
 
-    async def remove_given_back_group(self, group: GroupId, offsets: Offsets) -> GroupRemovalOutcome:
-        def remove() -> GroupRemovalOutcome:
+    async def remove_group_if_unchanged(self, group: GroupId, offsets: Offsets) -> ErrorCode:
+        def remove() -> ErrorCode:
             if not self.marked and not self.here:
-                return GroupRemovalOutcome.UNKNOWN
+                return ErrorCode.GROUP_ID_NOT_FOUND
             if self.members_here:
-                return GroupRemovalOutcome.LIVE
+                return ErrorCode.NON_EMPTY_GROUP
             if self.here != offsets:
-                return GroupRemovalOutcome.CHANGED
+                return CHANGED
             self.marked, self.here, self.closed = False, {}, False
             self.epoch += 1
-            return GroupRemovalOutcome.GONE
+            return ErrorCode.NONE
 
         return await self._asked(remove)
 
@@ -316,18 +312,18 @@ class Play:
                 self.heard.pop(mover, None)
                 mover.close()
 
-    def _moved(self, outcome: AdoptStatus | GiveBackAttemptOutcome, epoch: int) -> None:
+    def _moved(self, outcome: AdoptStatus | GiveBackStatus, epoch: int) -> None:
         """What is said was done is done, until the next mover comes; `epoch` was when the answer left."""
         if outcome in (AdoptStatus.ADOPTED, AdoptStatus.ALREADY):
             assert self.world.marked or self.world.epoch > epoch, outcome
             self.moved_in += outcome is AdoptStatus.ADOPTED
-        elif outcome in (GiveBackAttemptOutcome.GIVEN, GiveBackAttemptOutcome.NOTHING):
+        elif outcome in (GiveBackStatus.GIVEN, GiveBackStatus.NOTHING):
             assert not self.world.marked or self.adopting or self.begun, outcome
-            self.moved_out += outcome is GiveBackAttemptOutcome.GIVEN
+            self.moved_out += outcome is GiveBackStatus.GIVEN
 
     def _check_left(self, result: GiveBackResult) -> None:
         """One that could not go is open, and the cluster has what it says, which is nothing if it stayed closed."""
-        if result.outcome is GiveBackAttemptOutcome.GIVEN:
+        if result.outcome is GiveBackStatus.GIVEN:
             return
         self.stayed += 1
         assert not self.world.closed, result
@@ -446,7 +442,7 @@ def test_a_dry_run_changes_nothing() -> None:
     world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP, dry_run=True))
     assert (result.outcome, result.offsets) == (
-        GiveBackAttemptOutcome.GIVEN,
+        GiveBackStatus.GIVEN,
         {PLACES[0]: TransferredOffset(5)},
     )
     assert world == World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
@@ -461,7 +457,7 @@ def test_offsets_that_change_while_they_are_given_back_go_along() -> None:
 
     result = finish(give_back_group(world, world, GROUP), commit)
     assert (result.outcome, result.offsets) == (
-        GiveBackAttemptOutcome.GIVEN,
+        GiveBackStatus.GIVEN,
         {PLACES[0]: TransferredOffset(6)},
     )
     assert (world.there, world.here, world.marked) == ({PLACES[0]: TransferredOffset(6)}, {}, False)
@@ -486,7 +482,7 @@ def test_a_group_that_goes_on_committing_stays() -> None:
     def commit(number: int) -> None:
         world.here = {PLACES[0]: TransferredOffset(number)}
 
-    assert finish(give_back_group(world, world, GROUP), commit).outcome is GiveBackAttemptOutcome.BUSY
+    assert finish(give_back_group(world, world, GROUP), commit).outcome is GiveBackStatus.BUSY
     assert world.writes == ATTEMPTS_MAX
     assert (world.marked, world.closed) == (True, False)
 
@@ -495,10 +491,7 @@ def test_a_group_that_goes_on_committing_stays() -> None:
 def test_nothing_is_written_for_a_group_with_members_here(dry_run: bool) -> None:
     world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True, members_here=1)
     before = deepcopy(world)
-    assert (
-        finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome
-        is GiveBackAttemptOutcome.LIVE_HERE
-    )
+    assert finish(give_back_group(world, world, GROUP, dry_run=dry_run)).outcome is GiveBackStatus.LIVE_HERE
     assert world == before
 
 
@@ -516,14 +509,14 @@ def test_nothing_is_written_for_a_group_that_has_members_again_before_that() -> 
     """What the cluster was asked took so long."""
     world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: True))
-    assert (result.outcome, result.written) == (GiveBackAttemptOutcome.LIVE_HERE, ())
+    assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, ())
     assert (world.writes, world.there, world.marked) == (0, {}, True)
 
 
 def test_what_was_written_for_a_group_that_has_members_again_after_that_is_named() -> None:
     world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True)
     result = finish(give_back_group(world, world, GROUP), opens_when(world, lambda: world.writes > 0))
-    assert (result.outcome, result.written) == (GiveBackAttemptOutcome.LIVE_HERE, PLACES[:1])
+    assert (result.outcome, result.written) == (GiveBackStatus.LIVE_HERE, PLACES[:1])
     assert (world.there, world.here, world.marked) == (
         {PLACES[0]: TransferredOffset(5)},
         {PLACES[0]: TransferredOffset(5)},
@@ -581,9 +574,7 @@ def test_a_give_back_that_is_stopped_anywhere_is_done_by_the_next(asked_before: 
         wanted = world.here or world.there
         result = finish(give_back_group(world, world, GROUP))
         assert result.outcome is (
-            GiveBackAttemptOutcome.GIVEN
-            if world.epoch == 1 and result.offsets
-            else GiveBackAttemptOutcome.NOTHING
+            GiveBackStatus.GIVEN if world.epoch == 1 and result.offsets else GiveBackStatus.NOTHING
         )
         assert (world.there, world.here, world.marked, world.closed) == (wanted, {}, False, False)
 
@@ -620,25 +611,22 @@ def test_a_dry_run_says_what_comes_of_it_in_every_situation(delete_rest: bool) -
             world.refused = {place: code for place, code in world.refused.items() if place in world.here}
         done = finish(give_back_group(world, world, GROUP, delete_rest=delete_rest))
         assert said == done, before
-        if done.outcome is not GiveBackAttemptOutcome.GIVEN:
+        if done.outcome is not GiveBackStatus.GIVEN:
             assert replace(world, refused=before.refused) == before, "nothing is written, and it is open"
         outcomes.add(done.outcome)
-    assert outcomes == set(GiveBackAttemptOutcome) - {GiveBackAttemptOutcome.BUSY}
+    assert outcomes == set(GiveBackStatus) - {GiveBackStatus.BUSY}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
 @pytest.mark.parametrize(
     ("kind", "members", "outcome"),
     [
-        *(
-            (kind, 1, GiveBackAttemptOutcome.LIVE_THERE)
-            for kind in ("classic", "consumer", "streams", "share")
-        ),
-        ("share", 0, GiveBackAttemptOutcome.SHARE_THERE),
+        *((kind, 1, GiveBackStatus.LIVE_THERE) for kind in ("classic", "consumer", "streams", "share")),
+        ("share", 0, GiveBackStatus.SHARE_THERE),
     ],
 )
 def test_a_group_is_not_given_back_to_a_live_one_of_any_kind_or_a_share_group(
-    kind: str, members: int, outcome: GiveBackAttemptOutcome, dry_run: bool
+    kind: str, members: int, outcome: GiveBackStatus, dry_run: bool
 ) -> None:
     world = World(here={PLACES[0]: TransferredOffset(5)}, marked=True, members_there=members, kind_there=kind)
     result = finish(give_back_group(world, world, GROUP, dry_run=dry_run))
@@ -654,7 +642,7 @@ def test_what_the_cluster_refuses_keeps_the_group_here() -> None:
     )
     result = finish(give_back_group(world, world, GROUP))
     assert (result.outcome, result.refused, result.written) == (
-        GiveBackAttemptOutcome.REFUSED,
+        GiveBackStatus.REFUSED,
         {PLACES[1]: code},
         (),
     )
@@ -667,19 +655,19 @@ def test_what_the_cluster_took_and_what_it_refused_are_both_named() -> None:
         here={place: TransferredOffset(5) for place in PLACES}, marked=True, refused_late={PLACES[1]: code}
     )
     result = finish(give_back_group(world, world, GROUP))
-    assert (result.outcome, result.refused) == (GiveBackAttemptOutcome.REFUSED, {PLACES[1]: code})
+    assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, {PLACES[1]: code})
     assert result.written == PLACES[:1]
     assert (world.marked, world.closed, world.there) == (True, False, {PLACES[0]: TransferredOffset(5)})
 
 
 def test_a_group_that_came_without_the_cluster_can_be_given_to_it() -> None:
     world = World(here={PLACES[0]: TransferredOffset(5)})
-    assert finish(give_back_group(world, world, GROUP)).outcome is GiveBackAttemptOutcome.GIVEN
+    assert finish(give_back_group(world, world, GROUP)).outcome is GiveBackStatus.GIVEN
     assert (world.there, world.here, world.marked) == ({PLACES[0]: TransferredOffset(5)}, {}, False)
 
 
 def test_there_is_nothing_to_give_back_of_a_group_that_is_not_here() -> None:
-    assert finish(give_back_group(World(), World(), GROUP)).outcome is GiveBackAttemptOutcome.NOTHING
+    assert finish(give_back_group(World(), World(), GROUP)).outcome is GiveBackStatus.NOTHING
 
 
 def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_asked_for() -> None:
@@ -692,10 +680,10 @@ def test_what_was_deleted_here_is_named_and_deleted_at_the_cluster_if_that_is_as
 
     kept, deleted = world(), world()
     result = finish(give_back_group(kept, kept, GROUP))
-    assert (result.outcome, result.rest) == (GiveBackAttemptOutcome.GIVEN, PLACES[1:])
+    assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, PLACES[1:])
     assert kept.there == {PLACES[0]: TransferredOffset(9), **dict.fromkeys(PLACES[1:], TransferredOffset(5))}
     result = finish(give_back_group(deleted, deleted, GROUP, delete_rest=True))
-    assert (result.outcome, result.rest) == (GiveBackAttemptOutcome.GIVEN, ())
+    assert (result.outcome, result.rest) == (GiveBackStatus.GIVEN, ())
     assert deleted.there == {PLACES[0]: TransferredOffset(9)}
 
 
@@ -708,5 +696,5 @@ def test_a_deletion_that_the_cluster_refuses_keeps_the_group_here() -> None:
         refused=refused,
     )
     result = finish(give_back_group(world, world, GROUP, delete_rest=True))
-    assert (result.outcome, result.refused) == (GiveBackAttemptOutcome.REFUSED, refused)
+    assert (result.outcome, result.refused) == (GiveBackStatus.REFUSED, refused)
     assert world.marked
