@@ -3,68 +3,43 @@
 
 import asyncio
 import contextlib
-import socket
-from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator.api import private
 from coordinator.api.table import Capabilities, load_declared_apis
-from coordinator.catalogue.catalogue_writer import CatalogueWriter, Drops
-from coordinator.catalogue.limits import TopicLimits
-from coordinator.catalogue.store import CatalogueStore
-from coordinator.catalogue.topic import Topic
+from coordinator.catalogue.catalogue_writer import Drops
 from coordinator.components import NodeComponents
-from coordinator.config import Address, Settings
-from coordinator.jobs.committed_offsets import iterate_committed_offsets
+from coordinator.config import Address
 from coordinator.jobs.expiry_preview import preview_expiry
 from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
-from coordinator.jobs.lag_from_declared_ends import Ends, declared_ends, sum_group_lag
-from coordinator.jobs.lag_watch import LagWatch, convert_declared_ends
+from coordinator.jobs.lag_watch import LagWatch
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
-from coordinator.lag.lag_book import ROWS_MAX, FoundEnds, LagBook
-from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS
-from coordinator.logs.group_log import LogError, LogWriter, wait_for_ticket_end
+from coordinator.logs.group_log import LogError, LogWriter
 from coordinator.logs.node_log import NodeLog
 from coordinator.net.connection_limits import ConnectionQuotas
 from coordinator.net.listener import Listener
 from coordinator.net.response_budget import CHECK_INTERVAL_MS
 from coordinator.net.server import Server
-from coordinator.node import Node, Partitions
+from coordinator.node import Node
+from coordinator.node_parts import NodeParts
 from coordinator.node_runtime import NodeRuntime
-from coordinator.start_error import CannotStart
 from coordinator.telemetry.logs import get_logger
-from coordinator.tickets import NO_PARTITION, DurabilityTicket, end_tickets
-from coordinator.topology.leaders_file import start_single_node_leadership
-from coordinator.topology.view import Broker, ClusterTopology, Leader, View
+from coordinator.topology.view import Broker
 from coordinator.version import __version__
 from protocol.apis import ApiVersionRange
-from protocol.errors import ErrorCode
-from protocol.newtypes import LeaderEpoch, Partition
-from storage.errors import StorageError
+from protocol.newtypes import LeaderEpoch
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from coordinator.admin.admin_server import AdminServer
-    from coordinator.admin.overview_routes import Overview
-    from coordinator.admin.readiness import NodeReadyResponse
-    from coordinator.overview.local_group_details import KnownEnds
-    from coordinator.overview.local_groups import LagOf
     from coordinator.overview.local_overview import LocalOverview
     from coordinator.overview.status import NodeStatus
 
 log = get_logger("node")
 
 IDLE_CHECK_INTERVAL_MS: Final = 1_000
-
-
-def make_lag_book(settings: Settings) -> LagBook:
-    """Return a book for as many groups as the settings let /metrics name; for none, the lag is not measured."""
-    window_ms = WINDOW_MEASUREMENTS * settings.metrics_lag_interval_ms
-    if not settings.is_gateway:
-        return LagBook("group", window_ms, settings.metrics_groups_top if settings.metrics_listen else 0)
-    return LagBook(settings.metrics_lag, window_ms, 0 if settings.metrics_lag == "off" else ROWS_MAX)
 
 
 class ServingAddresses(NamedTuple):
@@ -78,21 +53,21 @@ class ServingAddresses(NamedTuple):
 class App(NodeComponents):
     """One node, which is started and stopped."""
 
-    def __init__(self, runtime: NodeRuntime, node_log: NodeLog) -> None:
-        """Create the components of a node, on the log that it is given."""
+    def __init__(
+        self,
+        runtime: NodeRuntime,
+        node_log: NodeLog,
+        assemble: Callable[[NodeComponents], NodeParts],
+    ) -> None:
+        """Create the components of a node, on the log that it is given, and its parts by `assemble`."""
         super().__init__(runtime, node_log)
-        self.leadership.note_dropped = self.confirm_drops_of_partition
-        self._topics: CatalogueStore | None = None
-        self._dropped_upto = 0
-        """The number of the last deleted topic whose offsets all partitions were to drop."""
+        self.parts = assemble(self)
+        self.leadership.note_dropped = self.parts.topics.confirm_drops
         self.serving: ServingAddresses | None = None
         self.server: Server | None = None
         self.listener: Listener | None = None
         self.admin: AdminServer | None = None
-        self.committed_groups = partial(iterate_committed_offsets, self.manager)
-        """Yields each group that has committed offsets, with these."""
-        self.lag = make_lag_book(self.settings)
-        self.lag_watch = LagWatch(self.lag, self.committed_groups, self.clock, self.find_ends_for_lag)
+        self.lag_watch = LagWatch(self.lag, self.committed_groups, self.clock, self.parts.ends.find_for_lag)
 
     # --- start ---
 
@@ -102,13 +77,12 @@ class App(NodeComponents):
         The socket listens before the slower imports below: clients that come early wait in its queue.
         """
         settings = self.settings
-        sock, port = self.open_listening_socket()
-        self.lead_initial_partitions()
+        sock, port = self.parts.open_listening_socket()
+        self.parts.lead_initial_partitions()
         host, advertised_port = settings.get_advertised_address(port)
         capabilities = self.capabilities()
-        node = self.open_catalogue_and_build_node(
-            Broker(settings.node_id, host, advertised_port), capabilities.offered_versions
-        )
+        broker = Broker(settings.node_id, host, advertised_port)
+        node = self._open_catalogue_and_build_node(broker, capabilities.offered_versions)
         self.server = self._server(node, capabilities)
         self.log.groups.on_failed = self._on_append_failed
         self.listener = Listener(self.loop, self.server, sock, is_private=settings.is_gateway)
@@ -129,73 +103,24 @@ class App(NodeComponents):
         )
         return self.serving
 
-    def open_listening_socket(self) -> tuple[socket.socket, int]:
-        """Return a socket that listens, and the port for clients. Raises CannotStart."""
-        try:
-            sock = self.machine.bind(self.settings.listen)
-        except OSError as error:
-            raise CannotStart(f"listen: {error.strerror}") from error
-        return sock, sock.getsockname()[1]
-
-    def lead_initial_partitions(self) -> None:
-        """Begin to lead the partitions that this node has from the start: all of them."""
-        settings = self.settings
-        count = settings.offsets_topic_num_partitions
-        try:
-            epochs = start_single_node_leadership(self.machine.fs, settings.data_dir, settings.node_id, count)
-        except StorageError as error:
-            raise CannotStart(str(error)) from error
-        for partition, epoch in enumerate(epochs):
-            self.leadership.become_leader(Partition(partition), epoch)
-
-    def open_catalogue(self) -> CatalogueWriter:
-        """Open the catalogue of topics. Raises CannotStart."""
-        machine = self.machine
-        store = CatalogueStore(
-            self.settings.data_dir,
-            self.io.submit_with_callback,
-            fs=machine.fs,
-            new_topic_id=machine.new_topic_id,
-            limits=TopicLimits.from_settings(self.settings),
-        )
-        try:
-            store.load_or_create(self.settings.offsets_topic_num_partitions)
-        except StorageError as error:
-            raise CannotStart(str(error)) from error
-        self._topics, self._dropped_upto = store, store.deletions.number
-        for partition in self.leadership.epochs:
-            self.manager.deleted.note(partition, frozenset(store.deletions.undropped_topics(partition)))
-        return store
-
-    def get_cluster_view(self, broker: Broker) -> ClusterTopology:
-        """Return the cluster that clients see: this node, which leads all partitions it has from the start."""
-        epochs = self.leadership.epochs
-        leaders = tuple(Leader(broker.node_id, epochs[partition]) for partition in sorted(epochs))
-        cluster = ClusterTopology(View((broker,), leaders))
-        self.leadership.on_epoch_assigned = lambda partition, epoch: cluster.replace_leader(
-            partition, Leader(broker.node_id, epoch)
-        )
-        return cluster
-
     def capabilities(self) -> Capabilities:
         """Return all declared apis, and those for gateways if only gateways connect to this node."""
         return Capabilities(
             load_declared_apis() + (load_declared_apis(private) if self.settings.is_gateway else [])
         )
 
-    def open_catalogue_and_build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
+    def _open_catalogue_and_build_node(self, broker: Broker, offers: tuple[ApiVersionRange, ...]) -> Node:
         """Open the catalogue, and return the node as the api handlers see it. Raises CannotStart."""
-        store = self.open_catalogue()
+        store = self.parts.topics.open()
         store.later = self.loop.call_soon
         self.totals = store.catalogue.totals
-        self._catalogue = store.catalogue
         store.catalogue.refusals = self.stats.limit_refusals
-        store.on_topics_deleted = self.drop_offsets_of_topics_in_steps
+        store.on_topics_deleted = self._drop_offsets_of_topics_in_steps
         return Node(
             settings=self.settings,
             node_id=self.settings.node_id,
             cluster_id=self.log.cluster_id,
-            cluster=self.get_cluster_view(broker),
+            cluster=self.parts.make_cluster_view(broker),
             group_access=self.group_access,
             catalogue=store.catalogue,
             catalogue_store=store,
@@ -204,41 +129,16 @@ class App(NodeComponents):
             new_producer_id=self.machine.new_random_producer_id,
             reads=self.reads,
             offers=offers,
+            ends=self.parts.committed_offsets,
         )
 
-    def drop_offsets_of_topics_in_steps(self, topics: Sequence[str]) -> Drops:
+    def _drop_offsets_of_topics_in_steps(self, topics: Sequence[str]) -> Drops:
         """Drop the offsets committed in deleted topics, in steps, and record durably which partitions have done so."""
-        if self._topics is not None:
-            self._dropped_upto = self._topics.deletions.number
+        self.parts.topics.begin_drops()
         yield from self.manager.delete_offsets_of_topics(frozenset(topics))
         clean = self.manager.list_partitions_free_of_deleted_topics()
         if clean:
-            yield self.store_completed_offset_drops(clean)
-
-    def store_completed_offset_drops(self, partitions: Sequence[Partition]) -> DurabilityTicket:
-        """Store that partitions durably hold no offsets in deleted topics; return a ticket that ends once stored."""
-        return self._note_dropped(partitions, self._dropped_upto)
-
-    def _note_dropped(self, partitions: Sequence[Partition], upto: int) -> DurabilityTicket:
-        noted = DurabilityTicket(NO_PARTITION, 0)
-        store = self._topics
-        assert store is not None, "there is no catalogue yet"
-        store.persist_finished_drops(
-            dict.fromkeys(partitions, upto),
-            lambda kept: end_tickets([noted], None if kept else ErrorCode.KAFKA_STORAGE_ERROR),
-            self.leadership.damaged.__contains__,
-        )
-        return noted
-
-    async def confirm_drops_of_partition(self, partition: Partition) -> None:
-        """Store that a partition, about to be served, has dropped its offsets in deleted topics; wait for that."""
-        upto = self._dropped_upto  # more topics may be deleted meanwhile, and are to be dropped first
-        while True:
-            noted = self._note_dropped([partition], upto)
-            await wait_for_ticket_end(noted)
-            if noted.is_durable:
-                return
-            await asyncio.sleep(self.leadership.retry_s)
+            yield self.parts.topics.store_finished_drops(clean)
 
     def _server(self, node: Node, capabilities: Capabilities) -> Server:
         settings = self.settings
@@ -278,15 +178,11 @@ class App(NodeComponents):
             collector,
             self._lag_collectors(),
             self.clock.nanos,
-            self.readiness,
+            self.parts.readiness,
             self._preview_expiry,
-            self.overview(),
+            self.parts.overview or self.local_overview(),
         )
         return url
-
-    def overview(self) -> "Overview":
-        """Return what /api/v1 shows: the groups and the status of this node."""
-        return self.local_overview()
 
     def local_overview(self) -> "LocalOverview":
         """Return the view of this node."""
@@ -297,8 +193,8 @@ class App(NodeComponents):
 
         failed = self.leadership.failed_partitions
         node_id = self.settings.node_id
-        groups = LocalGroups(node_id, self.manager, failed, self.find_lags)
-        details = LocalGroupDetails(node_id, self.manager, groups, self.find_ends)
+        groups = LocalGroups(node_id, self.manager, failed, self.parts.ends.find_lags)
+        details = LocalGroupDetails(node_id, self.manager, groups, self.parts.ends.find)
         upkeep = self.log.upkeep
         log_size = upkeep.find_log_size if upkeep is not None else lambda _partition: None
         partitions = LocalPartitions(node_id, self.manager, failed, self.leadership.epochs, log_size)
@@ -313,40 +209,12 @@ class App(NodeComponents):
             self.settings.node_id,
             __version__,
             self.log.cluster_id,
-            self.readiness(),
+            self.parts.readiness(),
             groups,
             None if upkeep is None else upkeep.space,
             0 if upkeep is None else upkeep.journal_bytes,
             self.stats.last_flush_ms or None,
         )
-
-    async def find_lags(self, partitions: Partitions | None) -> "LagOf":
-        """Return the function for the lag of groups that have offsets in these partitions; None means all."""
-        ends = await self.find_declared_ends(partitions)
-        return lambda kept, slices: sum_group_lag(kept, ends, slices)
-
-    async def find_declared_ends(self, partitions: Partitions | None = None) -> Ends:
-        """Return the ends of at least these partitions that end groups have committed; None means all."""
-        return await declared_ends(self.manager, self.find_topics(partitions), self.settings)
-
-    def find_topics(self, partitions: Partitions | None) -> Collection[Topic]:
-        """Return the topics of these partitions that exist; None means all topics."""
-        if partitions is None:
-            return self._catalogue.snapshot_topics()
-        found = map(self._catalogue.topics_by_name.get, partitions)
-        return [topic for topic in found if topic is not None]
-
-    async def find_ends(self, partitions: Partitions) -> "KnownEnds":
-        """Return the known ends of some partitions, by topic."""
-        ends = await self.find_declared_ends(partitions)
-        return {
-            topic: {part: known[part].offset for part in partitions[topic] if part in known}
-            for topic, known in ends.items()
-        }
-
-    async def find_ends_for_lag(self) -> FoundEnds | None:
-        """Return the ends of the partitions of all groups, for the lag; None if they cannot be found now."""
-        return await convert_declared_ends(await self.find_declared_ends(), self.clock)
 
     def _lag_collectors(self) -> "list[Collector]":
         """Return the collector of the lag of groups, if it is measured."""
@@ -360,10 +228,6 @@ class App(NodeComponents):
     async def _preview_expiry(self, within_ms: int) -> object:
         failed = self.leadership.failed_partitions
         return await preview_expiry(self.manager, failed, self.clock, within_ms)
-
-    def readiness(self) -> "NodeReadyResponse":
-        """Return the state for /ready: `ready` if most partitions are served, `complete` if all can be written, too."""
-        return self._readiness.collect_ready_fields()
 
     def start_periodic_jobs(self) -> None:
         """Begin the periodic jobs of the node."""

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only place where the components of a node are created and connected; `app` starts and stops them."""
 
+from functools import partial
+
 from coordinator.admin.readiness import Readiness
 from coordinator.api.context import deliver
 from coordinator.catalogue.limits import Totals
+from coordinator.config import Settings
 from coordinator.groups.config import GroupEnvironment
 from coordinator.groups.group_totals import GroupTotals
+from coordinator.jobs.committed_offsets import iterate_committed_offsets
 from coordinator.jobs.limit_table import list_limits
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.jobs.loop_watch import LoopWatch
 from coordinator.jobs.wall_clock import WallClockGuard
+from coordinator.lag.lag_book import ROWS_MAX, LagBook
+from coordinator.lag.lag_trend import WINDOW_MEASUREMENTS
 from coordinator.logs.node_log import NodeLog
 from coordinator.net.fair_queue import FairQueue
 from coordinator.net.input_barrier import InputBarrier
@@ -24,6 +30,14 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.member_ids import MemberIdSuffixes
 from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.runtime.timers import Timers
+
+
+def make_lag_book(settings: Settings) -> LagBook:
+    """Return a book for as many groups as the settings let /metrics name; for none, the lag is not measured."""
+    window_ms = WINDOW_MEASUREMENTS * settings.metrics_lag_interval_ms
+    if not settings.is_gateway:
+        return LagBook("group", window_ms, settings.metrics_groups_top if settings.metrics_listen else 0)
+    return LagBook(settings.metrics_lag, window_ms, 0 if settings.metrics_lag == "off" else ROWS_MAX)
 
 
 class NodeComponents:
@@ -42,6 +56,9 @@ class NodeComponents:
         self.scheduler = Scheduler(self.timers, self.clock)
         self._make_watches()
         self._make_groups()
+        self.committed_groups = partial(iterate_committed_offsets, self.manager)
+        """Yields each group that has committed offsets, with these."""
+        self.lag = make_lag_book(self.settings)
         self.reads = LogReads(node_log.fetcher, self.timers, self.budget)
 
     def _make_watches(self) -> None:
@@ -78,7 +95,7 @@ class NodeComponents:
         self.group_access.outside_changes.call_after = self.timers.call_after
         self.loader = Loader(self.clock, self.stats)
         self.leadership = Leadership(self.manager, self.loader, self.log.groups, self.stats)
-        self._readiness = Readiness(
+        self.readiness = Readiness(
             self.manager,
             self.leadership,
             self.loader,

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
+from coordinator.catalogue.catalogue import Catalogue
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topic_configs import end_offsets_group_id
 from coordinator.config import Settings
+from coordinator.lag.lag_book import FoundEnds, PartitionEnd
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.partitions.shard import GroupEntry
 from coordinator.runtime.slices import Slices
@@ -23,10 +25,76 @@ class EndOffset(Protocol):
         """The offset behind the last record."""
 
 
+Partitions = Mapping[str, Collection[int]]
+"""The numbers of partitions, by topic."""
 Ends = Mapping[str, Mapping[int, EndOffset]]
 """The known ends, by topic and partition."""
 DeclaredEnds = Mapping[str, Mapping[int, OffsetAndMetadata]]
 """The offsets of each topic's end group, by topic and partition; a view that follows later commits."""
+
+
+Elsewhere = Callable[[Collection[Topic], Partitions | None], Awaitable[Ends]]
+"""Finds the ends of topics whose end groups other nodes lead, in some partitions or, for None, in all."""
+
+
+class DeclaredPartitionEnds:
+    """The ends that end groups have committed: those of this node's groups and, with `elsewhere`, of other nodes'."""
+
+    def __init__(
+        self,
+        manager: GroupMetadataManager,
+        settings: Settings,
+        get_catalogue: Callable[[], Catalogue],
+        elsewhere: Elsewhere | None = None,
+    ) -> None:
+        self._manager = manager
+        self._settings = settings
+        self._get_catalogue = get_catalogue
+        self._elsewhere = elsewhere
+
+    async def find(self, partitions: Partitions) -> dict[str, dict[int, int]]:
+        """Return the known ends of some partitions, by topic."""
+        ends = await self._find_declared(partitions)
+        return {
+            topic: {part: known[part].offset for part in partitions[topic] if part in known}
+            for topic, known in ends.items()
+        }
+
+    async def find_lags(
+        self, partitions: Partitions | None
+    ) -> Callable[[GroupEntry, Slices], Awaitable[int | None]]:
+        """Return the function for the lag of groups that have offsets in these partitions; None means all."""
+        ends = await self._find_declared(partitions)
+        return lambda kept, slices: sum_group_lag(kept, ends, slices)
+
+    async def find_for_lag(self) -> FoundEnds:
+        """Return the ends of all partitions, which have no open transactions."""
+        slices = Slices(self._manager.clock.nanos)
+        ends: FoundEnds = {}
+        for topic, partitions in (await self._find_declared(None)).items():
+            known = ends[topic] = {}
+            for number, (partition, end) in enumerate(list(partitions.items())):
+                known[partition] = PartitionEnd(end.offset, end.offset)
+                if number % OFFSETS_PER_STEP == 0 and slices.is_over:
+                    await slices.yield_to_event_loop()
+            if slices.is_over:
+                await slices.yield_to_event_loop()
+        return ends
+
+    async def _find_declared(self, partitions: Partitions | None) -> Ends:
+        """Return the ends of at least these partitions; None means all."""
+        topics = self._find_topics(partitions)
+        ends = await declared_ends(self._manager, topics, self._settings)
+        if self._elsewhere is None:
+            return ends
+        return {**ends, **await self._elsewhere(topics, partitions)}
+
+    def _find_topics(self, partitions: Partitions | None) -> Collection[Topic]:
+        catalogue = self._get_catalogue()
+        if partitions is None:
+            return catalogue.snapshot_topics()
+        found = map(catalogue.topics_by_name.get, partitions)
+        return [topic for topic in found if topic is not None]
 
 
 async def declared_ends(

@@ -3,15 +3,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator
 
-from coordinator.jobs.lag_from_declared_ends import Ends as DeclaredEnds
-from coordinator.lag.lag_book import (
-    OFFSETS_PER_STEP,
-    CommittedGroup,
-    FoundEnds,
-    LagBook,
-    PartitionEnd,
-    empty_in_steps,
-)
+from coordinator.lag.lag_book import CommittedGroup, FoundEnds, LagBook, empty_in_steps
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 
@@ -44,18 +36,3 @@ class LagWatch:
         for _ in empty_in_steps(ends):
             if slices.is_over:
                 await slices.yield_to_event_loop()
-
-
-async def convert_declared_ends(declared: DeclaredEnds, clock: Clock) -> FoundEnds:
-    """Return declared ends as ends of partitions, which have no open transactions."""
-    slices = Slices(clock.nanos)
-    ends: FoundEnds = {}
-    for topic, partitions in declared.items():
-        known = ends[topic] = {}
-        for number, (partition, end) in enumerate(list(partitions.items())):
-            known[partition] = PartitionEnd(end.offset, end.offset)
-            if number % OFFSETS_PER_STEP == 0 and slices.is_over:
-                await slices.yield_to_event_loop()
-        if slices.is_over:
-            await slices.yield_to_event_loop()
-    return ends

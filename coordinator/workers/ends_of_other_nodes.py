@@ -20,10 +20,10 @@ ANSWER_WITHIN_S: Final = 1.0
 
 async def fetch_ends_of_other_nodes(
     source: CommittedOffsetSource,
-    topics: Collection[Topic],
     settings: Settings,
     leads: Callable[[GroupId], bool],
     nanos: Nanos,
+    topics: Collection[Topic],
     wanted: Partitions | None = None,
 ) -> dict[str, dict[int, CommittedEndOffset]]:
     """Return the known ends of the topics whose end groups this node does not lead.

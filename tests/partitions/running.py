@@ -18,6 +18,7 @@ from coordinator.net.server import OpenConnection
 from coordinator.node_runtime import NodeRuntime, start_node_runtime
 from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.clock import Clock, SystemClock
+from coordinator.single_node import make_single_node
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
@@ -222,7 +223,7 @@ async def node(
     }
     machine = HostResources(disk, clock or SystemClock(), compact=compact)
     runtime = start_node_runtime(Settings(data_dir=data_dir, **chosen), asyncio.get_running_loop(), machine)
-    app = App(runtime, open_log(runtime))
+    app = make_single_node(runtime, open_log(runtime))
     app.leadership.retry_s = 0.01
     if isinstance(app.log.groups, FileLog):
         app.log.groups.retry_s = 0.01

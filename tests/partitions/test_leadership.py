@@ -71,7 +71,7 @@ async def test_a_partition_that_loads_says_so_and_the_others_serve(tmp_path: Pat
         assert await client.heartbeat(loading, "m", 1) is NONE
         assert await client.fetch(loaded) == {0: 7}
         assert await client.commit(loaded, 0, 8) is NONE
-        readiness = running.app.readiness()
+        readiness = running.app.parts.readiness()
         assert not readiness["ready"]
         assert readiness["partitions_loading"] == [LAST]
         assert readiness["partitions_owned"] == LAST
@@ -80,7 +80,7 @@ async def test_a_partition_that_loads_says_so_and_the_others_serve(tmp_path: Pat
         await running.loaded()
         assert await client.fetch(loading) == {0: 7}
         assert await client.commit(loading, 0, 9) is NONE
-        assert running.app.readiness()["ready"]
+        assert running.app.parts.readiness()["ready"]
 
 
 async def test_members_that_were_loaded_get_a_full_session(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_a_damaged_partition_is_away_and_the_others_serve(tmp_path: Path) 
             await client.fetch(groups[1])
         for group in (groups[0], *groups[2:]):
             assert (await client.fetch(group))[0] == 7
-        readiness = running.app.readiness()
+        readiness = running.app.parts.readiness()
         assert readiness["ready"], "most of them are served"
         assert not readiness["complete"]
         assert list(readiness["partitions_failed"]) == ["1"]

@@ -18,6 +18,7 @@ from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host_resources import HostResources
 from coordinator.logs.files.opening import make_file_log, make_node_log
 from coordinator.node_runtime import start_node_runtime
+from coordinator.single_node import make_single_node
 from coordinator.start_error import CannotStart
 from protocol.newtypes import LeaderEpoch, Partition
 from storage.cleaner.partition_cleaning import CleaningJob, CleaningResult, write_cleaned_segments
@@ -194,7 +195,7 @@ class Host:
         self.world.ledger.watch(log)
         runtime = start_node_runtime(settings, self.world.loop, body.machine)
         meta = load_or_create_meta(body.disk, ROOT, node_id=settings.node_id, cluster_id=CLUSTER_ID)
-        return App(runtime, make_node_log(make_file_log(log, runtime), runtime, meta.cluster_id))
+        return make_single_node(runtime, make_node_log(make_file_log(log, runtime), runtime, meta.cluster_id))
 
     def ended(self, body: Body) -> None:
         """A process has ended by itself or was killed, and something may have to start it again."""

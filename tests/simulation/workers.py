@@ -131,8 +131,8 @@ class WorkerBody(LaunchedBody):
 
     def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
         """The node was made, and has written nothing yet."""
-        app = self.worker.app
-        assert app is not None
+        assert self.worker.node is not None
+        app = self.worker.node.app
         self.world.ledger.watch(get_files(app))
         self.node.app = app
         self.node.began()

@@ -156,8 +156,8 @@ class Launched:
         """What is under way does not go on, nothing is said any more, and both lines are cut."""
         if self._ended.done():
             return
-        app = self.worker.app
-        if app is not None:
+        if self.worker.node is not None:
+            app = self.worker.node.app
             app.scheduler.close()
             app.loop_watch.close()
             app.timers.close()

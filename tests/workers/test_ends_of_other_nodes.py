@@ -43,7 +43,7 @@ class Others:
 async def ends(others: Others, *topics: Topic) -> dict[str, dict[int, int]]:
     clock = count()
     found = await fetch_ends_of_other_nodes(
-        others, topics, Settings(), lambda group: group == OURS, lambda: next(clock)
+        others, Settings(), lambda group: group == OURS, lambda: next(clock), topics
     )
     return {name: {partition: end.offset for partition, end in each.items()} for name, each in found.items()}
 

@@ -122,9 +122,9 @@ class Host:
 
     def all_have_the_topics(self) -> bool:
         """Whether the workers have what is on disk."""
-        apps = [each.worker.app for each in self.launch.running.values()]
+        nodes = [each.worker.node for each in self.launch.running.values()]
         version = self.supervisor.feed.version
-        return all(app is not None and app.catalogue_store.version == version for app in apps)
+        return all(node is not None and node.topics.replica.version == version for node in nodes)
 
     def leader(self, partition: int) -> int:
         owner = self.supervisor.assignment.places[partition].owner

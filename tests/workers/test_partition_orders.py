@@ -21,7 +21,7 @@ from coordinator.host_resources import real_machine
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.topology.view import Broker, Leader, View
 from coordinator.workers import messages
-from coordinator.workers.worker import WorkerApp
+from coordinator.workers.worker_node import WorkerNode
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, LeaderEpoch, Partition
 from protocol.placement import partition_for
@@ -40,8 +40,8 @@ AWAY = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 class Played:
     """A worker, what it has said, and the supervisor's side of it."""
 
-    def __init__(self, app: WorkerApp, shared: SharedDirectoryFiles) -> None:
-        self.app = app
+    def __init__(self, node: WorkerNode, shared: SharedDirectoryFiles) -> None:
+        self.node, self.app = node, node.app
         self.shared = shared
         self.said: list[Any] = []
         self.is_noting = True
@@ -62,7 +62,7 @@ class Played:
         self._note(next(each for each in reversed(self.said) if isinstance(each, messages.OffsetsDropped)))
 
     def _note(self, message: messages.OffsetsDropped) -> None:
-        self.app.deletion_acks.end_report_ticket(messages.OffsetDropReportStored(message.number))
+        self.node.topics.end_report_ticket(messages.OffsetDropReportStored(message.number))
 
     def lead(self, partition: int, *deleted_topics: str, topics_version: int = 0) -> None:
         """Give a partition that no node has; its supervisor has topics of that version."""
@@ -70,16 +70,16 @@ class Played:
         self.led.add(partition)
         self.epochs[partition] += 1
         if deleted_topics:
-            self.app.share.note_deleted_topics(
+            self.node.share.note_deleted_topics(
                 messages.PendingOffsetDrops(Partition(partition), deleted_topics)
             )
         known = self.shared.get_partition_recovery_point(Partition(partition))
         epoch = LeaderEpoch(self.epochs[partition])
-        self.app.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))
+        self.node.share.lead(messages.LeadPartition(Partition(partition), epoch, *known, topics_version))
 
     def resign(self, partition: int) -> None:
         """Take a partition; `released` says when no node has it."""
-        self.app.share.resign(
+        self.node.share.resign(
             messages.ResignPartition(Partition(partition), LeaderEpoch(self.epochs[partition]))
         )
 
@@ -159,19 +159,19 @@ async def played_worker(data_dir: Path, **chosen: Any) -> AsyncIterator[Played]:
     def send(message: Any) -> None:
         heard[0](message)
 
-    app = WorkerApp(welcome, asyncio.get_running_loop(), real_machine(), send)
-    played = Played(app, shared)
+    node = WorkerNode(welcome, asyncio.get_running_loop(), real_machine(), send)
+    played = Played(node, shared)
     heard.append(played.heard)
     topics = list(catalogue.snapshot_topics())
-    app.catalogue_store.queue_message(messages.AllTopicsPiece(0, topics, is_first=True, is_last=True))
+    node.topics.replica.queue_message(messages.AllTopicsPiece(0, topics, is_first=True, is_last=True))
     try:
-        await app.start()
+        await node.app.start()
         yield played
     finally:
         for client in played.clients:
             await client.close()
-        app.share.close()
-        await app.stop()
+        node.share.close()
+        await node.app.stop()
         shared.replay_and_remove_node_journal(settings.node_id, [*map(Partition, range(PARTITIONS))])
         shared.close(clean=True)
 
@@ -225,7 +225,7 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
 ) -> None:
     async with played_worker(tmp_path) as played:
         client = await played.client()
-        store = played.app.catalogue_store
+        store = played.node.topics.replica
         for partition in range(3):
             played.lead(partition)
         await played.all_loaded()
@@ -268,7 +268,7 @@ async def test_what_was_dropped_is_told_once_it_is_durable_and_before_later_topi
 async def test_topics_that_came_and_went_unheard_are_known_to_be_dropped(tmp_path: Path) -> None:
     """Else the next leader would drop what was committed to a topic that was made anew under such a name."""
     async with played_worker(tmp_path) as played:
-        store = played.app.catalogue_store
+        store = played.node.topics.replica
         played.lead(1)
         await played.all_loaded()
         played.said.clear()
@@ -288,7 +288,7 @@ async def test_a_partition_that_comes_before_the_news_of_a_deletion_takes_no_com
 ) -> None:
     """Its supervisor believes that it holds no offsets in that topic, so one committed now would never be dropped."""
     async with played_worker(tmp_path) as played:
-        client, store = await played.client(), played.app.catalogue_store
+        client, store = await played.client(), played.node.topics.replica
         played.lead(0)
         played.lead(1)
         await played.all_loaded()

@@ -165,13 +165,13 @@ async def test_what_gateways_ask_for_themselves_counts_for_no_address(tmp_path: 
 async def test_the_clusters_own_offsets_topic_is_known_by_its_id(tmp_path: Path) -> None:
     async with private_worker(tmp_path) as played:
         await serve_group(played)
-        store, seen = played.app.catalogue_store, (b"c" * 16, 60)
+        store, seen = played.node.topics.replica, (b"c" * 16, 60)
         ours = store.catalogue.offsets_topic.id
         topics = list(store.catalogue.snapshot_topics())
         store.queue_message(messages.AllTopicsPiece(1, topics, is_first=True, is_last=False))
-        played.app.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
+        played.node.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)  # while all topics come anew
         store.queue_message(messages.AllTopicsPiece(1, [], is_first=False, is_last=True))
-        played.app.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)
+        played.node.apply_upstream_state(UpstreamState(offsets_topic=seen), 1)
         found = store.catalogue.by_id(seen[0])
         assert found is not None
         assert (found.name, found.partitions) == (OFFSETS_TOPIC, 60)

@@ -8,7 +8,7 @@ from coordinator.jobs.lag_watch import LagWatch
 from coordinator.lag.lag_book import CommittedGroup, CommittedTopic, LagBook
 from coordinator.runtime.clock import SystemClock
 from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
-from coordinator.workers.cluster_ends_of_groups import ClusterEndsOfGroups
+from coordinator.workers.cluster_partition_ends import ClusterPartitionEnds
 from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
 from protocol.newtypes import GroupId
 from tests.support.log_lines import LogLines
@@ -35,8 +35,8 @@ async def test_no_question_is_long_however_wide_a_topic_is() -> None:
 
     book = LagBook("group", 60_000)
     requests = ClusterEndRequests(send)
-    found = ClusterEndsOfGroups(committed, SystemClock(), requests, 120)
-    watch = LagWatch(book, committed, SystemClock(), found.find)
+    found = ClusterPartitionEnds(committed, SystemClock(), book, requests, 120)
+    watch = LagWatch(book, committed, SystemClock(), found.find_for_lag)
     await watch.measure_once()
     sizes = [sum(map(len, question.partitions.values())) for question in asked]
     assert sizes == [PARTITIONS_PER_QUESTION, PARTITIONS_PER_QUESTION, 11]
@@ -50,8 +50,8 @@ async def test_a_supervisor_that_does_not_answer_is_not_waited_for_without_end(l
     asked: list[Any] = []
     book = LagBook("group", 60_000)
     requests = ClusterEndRequests(asked.append)
-    found = ClusterEndsOfGroups(committed, SystemClock(), requests, 0)
-    watch = LagWatch(book, committed, SystemClock(), found.find)
+    found = ClusterPartitionEnds(committed, SystemClock(), book, requests, 0)
+    watch = LagWatch(book, committed, SystemClock(), found.find_for_lag)
     await watch.measure_once()
     assert len(asked) == 1, "without an answer to the first question there is no second one"
     assert lines.fields("the lag was not measured: the supervisor has not answered") == [{"seconds": 0}]
