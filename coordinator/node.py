@@ -33,12 +33,14 @@ EndsByTopic = Mapping[str, Mapping[int, CommittedEndOffset]]
 """The known end offsets, by topic and partition."""
 
 
+EndsTaker = Callable[[EndsByTopic | None], None]
+"""Takes the ends that a group has committed, or None if they are unknown now."""
+
+
 class CommittedOffsetSource(Protocol):
     """Finds the offsets that groups of other nodes have committed; a single node has no such source."""
 
-    def request_committed_offsets(
-        self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
-    ) -> None:
+    def request_committed_offsets(self, group_id: GroupId, partitions: Partitions, done: EndsTaker) -> None:
         """Call `done` with the group's committed offsets in these partitions, or None if they are unknown now."""
 
 

@@ -1,28 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of one node: its groups and its status, for its own HTTP address and for questions of other processes."""
+"""The view of one node: its groups and its status."""
 
 from collections.abc import Callable
 
-import msgspec
-
-from coordinator.overview.group_details import (
-    DetailsQuery,
-    GroupAnswer,
-    GroupQuery,
-    MembersQuery,
-    OffsetsQuery,
-    encode_group_answer,
-)
+from coordinator.overview.group_details import GroupAnswer, GroupQuery
 from coordinator.overview.group_list import GroupListPage, GroupListQuery
 from coordinator.overview.local_group_details import LocalGroupDetails
 from coordinator.overview.local_groups import LocalGroups
 from coordinator.overview.local_partitions import LocalPartitions
 from coordinator.overview.partition_list import PartitionListPage, PartitionListQuery
-from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
-
-_QUESTIONS = msgspec.msgpack.Decoder(
-    GroupListQuery | StatusQuery | PartitionListQuery | DetailsQuery | MembersQuery | OffsetsQuery
-)
+from coordinator.overview.status import NodeStatus, ServiceStatus, merge_statuses
 
 
 class LocalOverview:
@@ -39,7 +26,7 @@ class LocalOverview:
         self._groups = groups
         self._details = details
         self._partitions = partitions
-        self._status = status
+        self.get_node_status = status
 
     async def list_groups(self, query: GroupListQuery) -> GroupListPage:
         """Return a page of the list of groups."""
@@ -55,17 +42,4 @@ class LocalOverview:
 
     async def get_status(self) -> ServiceStatus:
         """Return the status of this node as that of all nodes."""
-        return merge_statuses([self._status()], ())
-
-    async def answer_question(self, question: bytes) -> bytes:
-        """Return the answer to a question of another process, which merges the answers of all nodes."""
-        query = _QUESTIONS.decode(question)
-        match query:
-            case StatusQuery():
-                return msgspec.msgpack.encode(self._status())
-            case PartitionListQuery():
-                return msgspec.msgpack.encode(self._partitions.list_partitions(query))
-            case GroupListQuery():
-                return msgspec.msgpack.encode(await self._groups.list_groups(query))
-            case _:
-                return encode_group_answer(await self._details.ask(query))
+        return merge_statuses([self.get_node_status()], ())

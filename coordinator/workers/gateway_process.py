@@ -25,6 +25,7 @@ from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
+from coordinator.workers.node_questions import NodeQuestions
 from coordinator.workers.process_settings import gateway_config
 from coordinator.workers.worker import EXIT_FAILED, ProcessHooks
 from protocol.errors import ErrorCode
@@ -191,7 +192,7 @@ class GatewayProcess:
         self._admin: AdminServer | None = None
         self._view = GatewayView()
         self.channel = Channel(messages.ToGateway, self._got, self._orphaned)
-        self._overview = AllNodesOverview(self.channel.send)
+        self._questions = NodeQuestions(self.channel.send)
         self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.ToGateway) -> None:
@@ -207,7 +208,7 @@ class GatewayProcess:
             case messages.GatewayStopAccepting() if self._parts is not None:
                 self._parts.gateway.stop_accepting()
             case messages.NodeAnswerPassedOn() | messages.NodesHaveAnswered():
-                self._overview.receive(message)
+                self._questions.receive(message)
             case messages.Stop():
                 self._tasks.start(self._stop(), "stop")
 
@@ -223,7 +224,9 @@ class GatewayProcess:
             self._parts = self._make(settings, self._loop, self._machine, self._discovered)
             self._show(self._view)
             self._parts.gateway.start()
-            self._admin = await start_admin(settings, self._parts, self._machine, self._overview)
+            self._admin = await start_admin(
+                settings, self._parts, self._machine, AllNodesOverview(self._questions)
+            )
         except (OSError, ValueError, StorageError) as error:
             self._parts = None
             self.channel.send(

@@ -11,7 +11,6 @@ import msgspec
 from coordinator.catalogue.changes import Changes
 from coordinator.catalogue.topic import Topic
 from coordinator.config import Settings
-from coordinator.node import EndsByTopic
 from coordinator.overview.group_list import UnservedPart
 from coordinator.topology.gateway_view import GatewayView, UpstreamState
 from coordinator.topology.view import View
@@ -102,21 +101,6 @@ class TopicChangeReply(_Message, frozen=True):
     version: int
     conflict: bool
     error: str = ""
-
-
-class CommittedOffsetsQuery(_Message, frozen=True):
-    """Asks a worker what a group of its own has committed in these partitions, by topic."""
-
-    request: int
-    group_id: GroupId
-    partitions: dict[str, tuple[int, ...]]
-
-
-class RelayedCommittedOffsetsReply(_Message, frozen=True):
-    """The response of the group's node, for the worker that asked; `ends` is None if they are not known now."""
-
-    request: int
-    ends: EndsByTopic | None
 
 
 class UpstreamEndOffsetsReply(_Message, frozen=True):
@@ -273,14 +257,6 @@ class AskTopicRefresh(_Message, frozen=True):
     """Asks for a refresh because a client names a topic that the worker lacks: the cluster may have it."""
 
 
-class RelayCommittedOffsetsQuery(_Message, frozen=True):
-    """Asks what a group of another node has committed in these partitions, by topic."""
-
-    request: int
-    group_id: GroupId
-    partitions: dict[str, tuple[int, ...]]
-
-
 class UpstreamEndOffsetsQuery(_Message, frozen=True):
     """Asks where these partitions, by topic, end in the cluster behind a gateway."""
 
@@ -306,13 +282,6 @@ class NodeAnswer(_Message, frozen=True):
     answer: bytes | None
 
 
-class CommittedOffsetsReply(_Message, frozen=True):
-    """The response to a CommittedOffsetsQuery; `ends` is None if the node does not serve the group."""
-
-    request: int
-    ends: EndsByTopic | None
-
-
 FromSupervisor = (
     WorkerStart
     | LeadPartition
@@ -323,8 +292,6 @@ FromSupervisor = (
     | AllTopicsPiece
     | TopicsChanged
     | TopicChangeReply
-    | CommittedOffsetsQuery
-    | RelayedCommittedOffsetsReply
     | UpstreamStatus
     | UpstreamEndOffsetsReply
     | NodeQuestion
@@ -342,9 +309,7 @@ FromWorker = (
     | AskTopics
     | AskTopicRefresh
     | GroupGivenBackToCluster
-    | RelayCommittedOffsetsQuery
     | UpstreamEndOffsetsQuery
-    | CommittedOffsetsReply
     | AskNodes
     | NodeAnswer
 )

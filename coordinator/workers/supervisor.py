@@ -33,7 +33,6 @@ from coordinator.topology.view import NO_NODE, Broker, View
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, LeadOrder
 from coordinator.workers.channel import Channel
-from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
 from coordinator.workers.dead_worker_journals import JournalTakeover
 from coordinator.workers.gateway_process_pool import GatewayProcessPool
 from coordinator.workers.process_fleet import ProcessFleet
@@ -99,7 +98,6 @@ class Supervisor:
         """By partition, the report of its newest leader that it is served, or why it cannot be."""
         self.ended: set[int] = set()
         """Nodes that were drained and have ended: they are not started again."""
-        self.ends = CommittedOffsetsRelay(self._send)
         self.questions = QuestionRelay(self._send, loop.call_later)
         self.has_failed = False
         """True if a task of the supervisor has failed, so that the supervisor is to be stopped."""
@@ -254,7 +252,6 @@ class Supervisor:
         self.serving.pop(node, None)
         self._stop_requested.discard(node)
         had = self.assignment.record_worker_death(node)
-        self.ends.fail_queries_of_node(node)
         self.questions.fail_questions_to_node(node)
         expected = self.stopping or (status == 0 and node in self.assignment.draining)
         if expected:
@@ -317,10 +314,6 @@ class Supervisor:
 
     def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
         match message:
-            case messages.RelayCommittedOffsetsQuery():
-                self.ends.forward_query(node, message, self._leader_of(message.group_id))
-            case messages.CommittedOffsetsReply():
-                self.ends.forward_reply(node, message)
             case messages.AskNodes():
                 self._ask_nodes(message, self.workers[node].send)
             case messages.NodeAnswer():

@@ -8,15 +8,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from coordinator.api.end_offsets_from_end_groups import find_group_committed_ends
 from coordinator.app import App
 from coordinator.config import Settings
 from coordinator.host_resources import HostResources
-from coordinator.logs.group_log import wait_for_durability_result
 from coordinator.runtime.tasks import Tasks
 from coordinator.start_error import CannotStart
-from coordinator.tickets import ReplyDependencies
 from coordinator.workers import messages
+from coordinator.workers.answers import answer_question
 from coordinator.workers.channel import Channel
 from coordinator.workers.worker_node import WorkerNode
 
@@ -82,10 +80,6 @@ class Worker:
     def _receive(self, node: WorkerNode, message: messages.FromSupervisor) -> None:
         """Handle a request or a response of other nodes, or a report about the cluster."""
         match message:
-            case messages.CommittedOffsetsQuery():
-                self._send_ends(node.app, message)
-            case messages.RelayedCommittedOffsetsReply():
-                node.ends.complete_request(message)
             case messages.UpstreamStatus():
                 node.apply_upstream_state(message.state, message.gateways)
             case messages.UpstreamEndOffsetsReply():
@@ -97,11 +91,10 @@ class Worker:
                     lambda _error: self.channel.send(messages.NodeAnswer(message.number, None)),
                 )
             case messages.NodeAnswerPassedOn() | messages.NodesHaveAnswered():
-                node.all_nodes.receive(message)
+                node.questions.receive(message)
 
     async def _answer(self, app: App, asked: messages.NodeQuestion) -> None:
-        answer = await app.local_overview().answer_question(asked.question)
-        self.channel.send(messages.NodeAnswer(asked.number, answer))
+        self.channel.send(messages.NodeAnswer(asked.number, await answer_question(app, asked.question)))
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings
@@ -136,30 +129,6 @@ class Worker:
         node.share.close()
         await node.app.stop()
         self.ended.set_result(0)
-
-    def _send_ends(self, app: App, wanted: messages.CommittedOffsetsQuery) -> None:
-        waiting = ReplyDependencies()
-        ends = find_group_committed_ends(app.group_access, waiting, wanted.group_id, wanted.partitions)
-        answer = messages.CommittedOffsetsReply(wanted.request, ends)
-        if waiting.find_undurable_ticket() is None:
-            self.channel.send(answer)
-            return
-        # No node may learn of an offset that a crash can take back.
-        self._tasks.start(
-            self._send_once_durable(app, wanted, waiting, answer),
-            "send committed offsets",
-            lambda _error: self.channel.send(messages.CommittedOffsetsReply(wanted.request, None)),
-        )
-
-    async def _send_once_durable(
-        self,
-        app: App,
-        wanted: messages.CommittedOffsetsQuery,
-        waiting: ReplyDependencies,
-        answer: messages.CommittedOffsetsReply,
-    ) -> None:
-        known = await wait_for_durability_result(waiting) and app.group_access.serves(wanted.group_id)
-        self.channel.send(answer if known else messages.CommittedOffsetsReply(wanted.request, None))
 
     def _orphaned(self, reason: str) -> None:
         if not self.ended.done():

@@ -15,7 +15,6 @@ from coordinator.config import Settings
 from coordinator.host_resources import HostResources
 from coordinator.jobs.lag_from_declared_ends import DeclaredPartitionEnds
 from coordinator.logs.files.opening import make_node_log, open_shared_file_log
-from coordinator.node import EndsByTopic, Partitions
 from coordinator.node_parts import NodeParts, PartitionEnds
 from coordinator.node_runtime import start_node_runtime
 from coordinator.runtime.sockets import private_socket_path
@@ -27,12 +26,13 @@ from coordinator.workers import messages
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.cluster_end_requests import ClusterEndRequests
 from coordinator.workers.cluster_partition_ends import ClusterPartitionEnds
+from coordinator.workers.committed_end_questions import EndsOfOtherNodes
 from coordinator.workers.ends_of_other_nodes import fetch_ends_of_other_nodes
+from coordinator.workers.node_questions import NodeQuestions
 from coordinator.workers.partition_order_handler import PartitionOrderHandler
 from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.supervisor_topics import SupervisorTopics
 from coordinator.workers.unknown_topics import UnknownTopicRefresher
-from protocol.newtypes import GroupId
 
 if TYPE_CHECKING:
     from coordinator.admin.readiness import NodeReadyResponse
@@ -62,8 +62,8 @@ class WorkerNode:
         self.upstream = UpstreamState()
         self.gateways = 0
         """The number of gateway processes that accept clients."""
-        self.ends = CommittedOffsetRequests(send)
-        self.all_nodes = AllNodesOverview(send)
+        self.questions = NodeQuestions(send)
+        self._ends_of_others = EndsOfOtherNodes(self.questions)
         self.cluster_ends = ClusterEndRequests(send)
         self.app = App(runtime, make_node_log(file_log, runtime, welcome.cluster_id), self._assemble)
         self.app.stats.worker_restarts = welcome.restarts
@@ -95,8 +95,8 @@ class WorkerNode:
             lambda _broker: self.cluster,
             self._make_ends(node),
             partial(self._collect_ready_fields, node),
-            self.all_nodes,
-            self.ends,
+            AllNodesOverview(self.questions),
+            self._ends_of_others,
         )
 
     def _make_ends(self, node: NodeComponents) -> PartitionEnds:
@@ -106,7 +106,7 @@ class WorkerNode:
                 node.committed_groups, node.clock, node.lag, self.cluster_ends, answer_within_s
             )
         leads, nanos = node.group_access.leads, node.clock.nanos
-        elsewhere = partial(fetch_ends_of_other_nodes, self.ends, node.settings, leads, nanos)
+        elsewhere = partial(fetch_ends_of_other_nodes, self._ends_of_others, node.settings, leads, nanos)
         return DeclaredPartitionEnds(
             node.manager, node.settings, lambda: self.topics.replica.catalogue, elsewhere
         )
@@ -150,25 +150,3 @@ def _open_private_socket(settings: Settings, machine: HostResources) -> tuple[so
         ), settings.listen.port
     except OSError as error:
         raise CannotStart(f"data.dir: {error.strerror}") from error
-
-
-class CommittedOffsetRequests:
-    """Asks other nodes through the supervisor what their groups have committed."""
-
-    def __init__(self, send: Callable[[messages.FromWorker], None]) -> None:
-        self._send = send
-        self._waiting: dict[int, Callable[[EndsByTopic | None], None]] = {}
-        self._next = 0
-
-    def request_committed_offsets(
-        self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
-    ) -> None:
-        """Call `done` with the ends that the group has committed in these partitions; None if not known now."""
-        self._next += 1
-        self._waiting[self._next] = done
-        asked = {topic: tuple(indexes) for topic, indexes in partitions.items()}
-        self._send(messages.RelayCommittedOffsetsQuery(self._next, group_id, asked))
-
-    def complete_request(self, answer: messages.RelayedCommittedOffsetsReply) -> None:
-        """Pass a response from the supervisor to its caller."""
-        self._waiting.pop(answer.request)(answer.ends)

@@ -23,6 +23,7 @@ from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
 from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.gateway_process import make_gateway, start_admin
+from coordinator.workers.node_questions import NodeQuestions
 from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC
@@ -307,7 +308,9 @@ async def gateway_process(certificate: tuple[Path, Path]) -> AsyncIterator[int]:
     )
     machine = real_machine()
     parts = make_gateway(settings, asyncio.get_running_loop(), machine, lambda _id, _address: None)
-    admin = await start_admin(settings, parts, machine, AllNodesOverview(lambda _question: None))
+    admin = await start_admin(
+        settings, parts, machine, AllNodesOverview(NodeQuestions(lambda _question: None))
+    )
     assert admin is not None
     try:
         yield port

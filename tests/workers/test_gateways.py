@@ -191,6 +191,7 @@ from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
 from coordinator.workers import gateway_main
 from coordinator.workers.all_nodes_overview import AllNodesOverview
+from coordinator.workers.node_questions import NodeQuestions
 from coordinator.workers.gateway_process import preload_gateway_modules, make_gateway, start_admin
 
 async def main():
@@ -203,7 +204,7 @@ async def main():
     before = set(sys.modules)
     parts = make_gateway(settings, asyncio.get_running_loop(), real_machine(), lambda _id, _address: None)
     parts.gateway.start()
-    overview = AllNodesOverview(lambda _question: None)
+    overview = AllNodesOverview(NodeQuestions(lambda _question: None))
     admin = await start_admin(settings, parts, real_machine(), overview)
     print(sorted(set(sys.modules) - before))
     await admin.close()

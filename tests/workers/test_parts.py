@@ -25,14 +25,12 @@ from coordinator.cli.errors import CommandError
 from coordinator.cli.supervisor_client import send_order_to_supervisor
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
-from coordinator.node import CommittedEndOffset
 from coordinator.runtime.tasks import Tasks
 from coordinator.topology import leaders_file
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.topology.view import NO_NODE, Broker, ClusterTopology, Leader, View
 from coordinator.workers import messages
 from coordinator.workers.channel import Channel, encode
-from coordinator.workers.committed_offsets_relay import CommittedOffsetsRelay
 from coordinator.workers.gateway_process import GatewayParts, GatewayProcess
 from coordinator.workers.liveness import Liveness
 from coordinator.workers.operator_orders import ListPartitions, socket_path
@@ -454,54 +452,6 @@ def test_deaths_close_together_cost_ever_longer_pauses_and_then_patience() -> No
     assert restarts.record_death(1) == 0.0
 
 
-def test_where_partitions_end_is_asked_of_the_one_node_that_has_the_group() -> None:
-    told: list[tuple[int, Any]] = []
-    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
-    partitions: dict[str, tuple[int, ...]] = {"t": (0, 1)}
-    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), partitions), 2)
-    ends.forward_query(3, messages.RelayCommittedOffsetsQuery(4, GroupId("h"), partitions), 2)
-    assert told == [
-        (2, messages.CommittedOffsetsQuery(1, GroupId("g"), partitions)),
-        (2, messages.CommittedOffsetsQuery(2, GroupId("h"), partitions)),
-    ]
-    told.clear()
-    known = {"t": {0: CommittedEndOffset(Offset(5), 1_700)}}
-    ends.forward_reply(3, messages.CommittedOffsetsReply(2, {}))  # was not asked
-    ends.forward_reply(2, messages.CommittedOffsetsReply(2, known))
-    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {}))  # twice: does not count
-    assert told == [(3, messages.RelayedCommittedOffsetsReply(4, known))]
-
-
-@pytest.mark.parametrize("how", ["loading", "gone", "unled"])
-def test_where_that_node_cannot_tell_nobody_can(how: str) -> None:
-    told: list[tuple[int, Any]] = []
-    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
-    ends.forward_query(
-        1, messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0,)}), None if how == "unled" else 2
-    )
-    if how == "loading":
-        ends.forward_reply(2, messages.CommittedOffsetsReply(1, None))
-    elif how == "gone":
-        ends.fail_queries_of_node(3)
-        assert len(told) == 1
-        ends.fail_queries_of_node(2)
-    assert told[-1] == (1, messages.RelayedCommittedOffsetsReply(9, None))
-
-
-def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
-    told: list[tuple[int, Any]] = []
-    ends = CommittedOffsetsRelay(lambda node, message: told.append((node, message)))
-    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("g"), {"t": (0,)}), 2)
-    ends.fail_queries_of_node(1)
-    ends.forward_query(1, messages.RelayCommittedOffsetsQuery(1, GroupId("h"), {"u": (0,)}), 2)
-    ends.forward_reply(2, messages.CommittedOffsetsReply(1, {"t": {0: CommittedEndOffset(Offset(5), 1_700)}}))
-    assert [node for node, _ in told] == [2, 2]
-    ends.forward_reply(2, messages.CommittedOffsetsReply(2, {"u": {0: CommittedEndOffset(Offset(6), 1_700)}}))
-    assert told[2:] == [
-        (1, messages.RelayedCommittedOffsetsReply(1, {"u": {0: CommittedEndOffset(Offset(6), 1_700)}}))
-    ]
-
-
 async def test_what_a_worker_has_said_is_heard_to_the_end_before_it_counts_as_gone() -> None:
     """It may have confirmed a deletion, and then taken commits to the topic that was made anew."""
     happened: list[object] = []
@@ -628,19 +578,6 @@ def test_for_one_missing_topic_the_cluster_is_looked_at_once_in_a_while() -> Non
     assert not looks_for("more"), "what is kept of names that somebody makes up is bounded"
     now_s[0] += MISSED_AGAIN_S
     assert looks_for("more")
-
-
-def test_ends_survive_the_way_between_processes() -> None:
-    for message in (
-        messages.RelayCommittedOffsetsQuery(9, GroupId("g"), {"t": (0, 1)}),
-        messages.RelayedCommittedOffsetsReply(9, {"t": {0: CommittedEndOffset(Offset(5), 1_700)}, "u": {}}),
-    ):
-        kind = (
-            messages.FromWorker
-            if isinstance(message, messages.RelayCommittedOffsetsQuery)
-            else messages.FromSupervisor
-        )
-        assert msgspec.msgpack.decode(encode(message)[4:], type=kind) == message
 
 
 def test_a_view_names_the_coordinator_and_spreads_the_topics() -> None:
