@@ -23,10 +23,10 @@ from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
-from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.channel import Channel
-from coordinator.workers.node_questions import NodeQuestions
 from coordinator.workers.process_settings import gateway_config
+from coordinator.workers.questions.all_nodes_overview import AllNodesOverview
+from coordinator.workers.questions.node_questions import NodeQuestions
 from coordinator.workers.worker import EXIT_FAILED, ProcessHooks
 from protocol.errors import ErrorCode
 from storage.disk.filesystem import read_file

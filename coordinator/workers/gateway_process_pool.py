@@ -17,7 +17,7 @@ from coordinator.workers import messages
 from coordinator.workers.process_fleet import ProcessFleet
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import gateway_settings
-from coordinator.workers.question_relay import Reply
+from coordinator.workers.questions.question_relay import Reply
 from coordinator.workers.worker_process import WorkerProcess
 
 log = get_logger("supervisor")

@@ -38,7 +38,7 @@ from coordinator.workers.gateway_process_pool import GatewayProcessPool
 from coordinator.workers.process_fleet import ProcessFleet
 from coordinator.workers.process_launcher import Launcher
 from coordinator.workers.process_settings import node_ids, worker_settings
-from coordinator.workers.question_relay import QuestionRelay, Reply
+from coordinator.workers.questions.question_relay import QuestionRelay, Reply
 from coordinator.workers.supervisor_topic_changes import WorkerChangeAssembler
 from coordinator.workers.topic_feed import TopicFeed, WorkerFeedSubscription
 from coordinator.workers.worker_order_sender import WorkerOrderSender

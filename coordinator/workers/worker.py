@@ -14,8 +14,8 @@ from coordinator.host_resources import HostResources
 from coordinator.runtime.tasks import Tasks
 from coordinator.start_error import CannotStart
 from coordinator.workers import messages
-from coordinator.workers.answers import answer_question
 from coordinator.workers.channel import Channel
+from coordinator.workers.questions.answers import answer_question
 from coordinator.workers.worker_node import WorkerNode
 
 EXIT_FAILED: Final = 1

@@ -21,9 +21,9 @@ from typing import Any, Final
 from bench.ports import free_ports
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
-from coordinator.workers.all_nodes_overview import AllNodesOverview
 from coordinator.workers.gateway_process import make_gateway, start_admin
-from coordinator.workers.node_questions import NodeQuestions
+from coordinator.workers.questions.all_nodes_overview import AllNodesOverview
+from coordinator.workers.questions.node_questions import NodeQuestions
 from protocol.newtypes import GroupId
 from protocol.placement import partition_for
 from storage.disk.layout import OFFSETS_TOPIC

@@ -7,9 +7,9 @@ from typing import Any
 from coordinator.jobs.lag_watch import LagWatch
 from coordinator.lag.lag_book import CommittedGroup, CommittedTopic, LagBook
 from coordinator.runtime.clock import SystemClock
-from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
-from coordinator.workers.cluster_partition_ends import ClusterPartitionEnds
 from coordinator.workers.messages import UpstreamEndOffsetsQuery, UpstreamEndOffsetsReply
+from coordinator.workers.questions.cluster_end_requests import PARTITIONS_PER_QUESTION, ClusterEndRequests
+from coordinator.workers.questions.cluster_partition_ends import ClusterPartitionEnds
 from protocol.newtypes import GroupId
 from tests.support.log_lines import LogLines
 

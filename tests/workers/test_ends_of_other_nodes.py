@@ -9,8 +9,8 @@ from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topic_configs import END_GROUP
 from coordinator.config import Settings
 from coordinator.node import CommittedEndOffset, EndsByTopic, Partitions
-from coordinator.workers.cluster_end_requests import PARTITIONS_PER_QUESTION
-from coordinator.workers.ends_of_other_nodes import fetch_ends_of_other_nodes
+from coordinator.workers.questions.cluster_end_requests import PARTITIONS_PER_QUESTION
+from coordinator.workers.questions.ends_of_other_nodes import fetch_ends_of_other_nodes
 from protocol.newtypes import GroupId, Offset
 
 OURS = GroupId("ours")

@@ -190,8 +190,8 @@ import asyncio, sys
 from coordinator.config import Address, Settings
 from coordinator.host_resources import real_machine
 from coordinator.workers import gateway_main
-from coordinator.workers.all_nodes_overview import AllNodesOverview
-from coordinator.workers.node_questions import NodeQuestions
+from coordinator.workers.questions.all_nodes_overview import AllNodesOverview
+from coordinator.workers.questions.node_questions import NodeQuestions
 from coordinator.workers.gateway_process import preload_gateway_modules, make_gateway, start_admin
 
 async def main():

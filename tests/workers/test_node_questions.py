@@ -11,9 +11,9 @@ import pytest
 
 from coordinator.node import CommittedEndOffset, EndsByTopic
 from coordinator.overview.group_list import UnservedPart
-from coordinator.workers.committed_end_questions import CommittedEndsQuery, EndsOfOtherNodes
 from coordinator.workers.messages import AskNodes, NodeAnswerPassedOn, NodesHaveAnswered
-from coordinator.workers.node_questions import NodeQuestions
+from coordinator.workers.questions.committed_ends import CommittedEndsQuery, EndsOfOtherNodes
+from coordinator.workers.questions.node_questions import NodeQuestions
 from protocol.newtypes import GroupId, Offset
 
 G, H = GroupId("g"), GroupId("h")

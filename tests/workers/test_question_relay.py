@@ -14,7 +14,7 @@ from coordinator.workers.messages import (
     NodeQuestion,
     NodesHaveAnswered,
 )
-from coordinator.workers.question_relay import QuestionRelay
+from coordinator.workers.questions.question_relay import QuestionRelay
 
 UNLED = UnservedPart(-1, [4], "it has no leader")
 

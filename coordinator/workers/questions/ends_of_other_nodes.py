@@ -11,7 +11,7 @@ from coordinator.catalogue.topic_configs import end_offsets_group_id
 from coordinator.config import Settings
 from coordinator.node import CommittedEndOffset, CommittedOffsetSource, EndsByTopic, Partitions
 from coordinator.runtime.slices import Nanos, Slices
-from coordinator.workers.cluster_end_requests import split_into_questions
+from coordinator.workers.questions.cluster_end_requests import split_into_questions
 from protocol.newtypes import GroupId
 
 ANSWER_WITHIN_S: Final = 1.0

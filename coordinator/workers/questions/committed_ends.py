@@ -8,7 +8,7 @@ from coordinator.logs.group_log import wait_for_durability_result
 from coordinator.node import EndsByTopic, EndsTaker, Partitions
 from coordinator.partitions.group_access import GroupAccess
 from coordinator.tickets import ReplyDependencies
-from coordinator.workers.node_questions import NodeQuestions
+from coordinator.workers.questions.node_questions import NodeQuestions
 from protocol.newtypes import GroupId
 
 

@@ -8,7 +8,7 @@ from coordinator.overview.group_details import DetailsQuery, MembersQuery, Offse
 from coordinator.overview.group_list import GroupListQuery
 from coordinator.overview.partition_list import PartitionListQuery
 from coordinator.overview.status import StatusQuery
-from coordinator.workers.committed_end_questions import CommittedEndsQuery, answer_committed_ends
+from coordinator.workers.questions.committed_ends import CommittedEndsQuery, answer_committed_ends
 
 _QUESTIONS = msgspec.msgpack.Decoder(
     CommittedEndsQuery

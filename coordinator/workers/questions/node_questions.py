@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from coordinator.overview.group_list import UnservedPart
 from coordinator.workers.messages import AskNodes, NodeAnswerPassedOn, NodesHaveAnswered
-from coordinator.workers.question_relay import ANSWER_WITHIN_S
+from coordinator.workers.questions.question_relay import ANSWER_WITHIN_S
 from protocol.newtypes import GroupId
 
 NO_ANSWER_S: Final = ANSWER_WITHIN_S + 5.0
@@ -17,7 +17,7 @@ Done = Callable[[list[bytes], Sequence[UnservedPart]], None]
 """Takes the answers of the nodes, and names those without an answer, and partitions that no node leads."""
 
 
-class _OpenQuestion(NamedTuple):
+class _AskedQuestion(NamedTuple):
     answers: list[bytes]
     done: Done
 
@@ -29,13 +29,13 @@ class NodeQuestions:
         """`send` sends a message to the supervisor, which `ask` waits for no longer than `answer_within_s`."""
         self._send = send
         self._answer_within_s = answer_within_s
-        self._open: dict[int, _OpenQuestion] = {}
+        self._open: dict[int, _AskedQuestion] = {}
         self._next = 0
 
     def put(self, question: bytes, group_id: GroupId | None, done: Done) -> int:
         """Put a question to all nodes, or to the one that leads the group, and return its number."""
         self._next += 1
-        self._open[self._next] = _OpenQuestion([], done)
+        self._open[self._next] = _AskedQuestion([], done)
         self._send(AskNodes(self._next, question, group_id))
         return self._next
 

@@ -12,7 +12,7 @@ from coordinator.overview.group_details import (
 from coordinator.overview.group_list import GroupListPage, GroupListQuery, merge_pages
 from coordinator.overview.partition_list import PartitionListPage, PartitionListQuery, merge_partition_pages
 from coordinator.overview.status import NodeStatus, ServiceStatus, StatusQuery, merge_statuses
-from coordinator.workers.node_questions import NodeQuestions
+from coordinator.workers.questions.node_questions import NodeQuestions
 from protocol.newtypes import GroupId
 
 

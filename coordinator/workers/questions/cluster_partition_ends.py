@@ -12,7 +12,7 @@ from coordinator.partitions.group_access import GroupEntry
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.slices import Slices
 from coordinator.telemetry.logs import get_logger
-from coordinator.workers.cluster_end_requests import ClusterEndRequests, split_into_questions
+from coordinator.workers.questions.cluster_end_requests import ClusterEndRequests, split_into_questions
 
 if TYPE_CHECKING:
     from coordinator.overview.local_group_details import KnownEnds
