@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about groups: FindCoordinator v4, ListGroups v4-v5, DescribeGroups v5-v6."""
+"""Requests about groups: FindCoordinator v4, ListGroups v4-v5, DescribeGroups v5-v6, and those of newer kinds."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from coordinator.cluster_requests.model import ClusterGroupState
 from coordinator.cluster_requests.request import ClusterRequest, get_versions, make_request, read_in_one_step
 from coordinator.cluster_requests.retrying import raise_for_code
 from protocol.apis import ApiKey, VersionRange
+from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 
 if TYPE_CHECKING:
@@ -57,3 +59,69 @@ def list_groups(
         ]
 
     return ClusterRequest(ApiKey.LIST_GROUPS, versions, lambda _version: request, read_in_one_step(read))
+
+
+DESCRIBING_APIS: Final = {
+    "classic": ApiKey.DESCRIBE_GROUPS,
+    "consumer": ApiKey.CONSUMER_GROUP_DESCRIBE,
+    "streams": ApiKey.STREAMS_GROUP_DESCRIBE,
+    "share": ApiKey.SHARE_GROUP_DESCRIBE,
+}
+"""The api that describes the groups of each kind, classic or of KIP-848, KIP-1071 or KIP-932."""
+_NO_SUCH_GROUP: Final = frozenset(
+    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
+)
+"""The errors of a newer kind's describing api for an unknown group; the last is for the empty id, which no group of
+such a kind can have."""
+
+
+def describe_groups(kind: str, groups: Sequence[str]) -> ClusterRequest[Sequence[Any]]:
+    """Ask a coordinator for its groups of one kind; the rows, in the order of `groups`, have errors of their own.
+
+    A group is known only to the describing api of its own kind (`is_absent`).
+    """
+    wanted, api = list(groups), DESCRIBING_APIS[kind]
+    if kind == "classic":
+        from protocol.kafka_python_messages import DescribeGroupsRequest
+
+        request: object = DescribeGroupsRequest(groups=wanted, include_authorized_operations=False)
+    elif kind == "consumer":
+        from protocol.consumer_group_messages import ConsumerGroupDescribeRequest
+
+        request = ConsumerGroupDescribeRequest(group_ids=wanted, include_authorized_operations=False)
+    else:
+        from protocol.streams_and_share_groups import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
+
+        message: Any = StreamsGroupDescribeRequest if kind == "streams" else ShareGroupDescribeRequest
+        request = message(group_ids=wanted, include_authorized_operations=False)
+
+    def read(response: Any) -> Sequence[Any]:
+        by_group = {each.group_id: each for each in response.groups}
+        return [by_group.get(group, each) for group, each in zip(wanted, response.groups, strict=True)]
+
+    return make_request(api, request, read)
+
+
+def is_absent(kind: str, described: Any) -> bool:
+    """Return whether a row of `describe_groups` says that there is no such group of this kind.
+
+    Before DescribeGroups v6 a group that does not exist is Dead, and there is no error.
+    """
+    if kind == "classic":
+        is_dead: bool = described.group_state == "Dead"
+        return described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or is_dead
+    return described.error_code in _NO_SUCH_GROUP
+
+
+def fetch_group_state(kind: str, group: str) -> ClusterRequest[ClusterGroupState]:
+    """Ask a group's coordinator for its state, which is `none()` if there is no such group of this kind."""
+    request = describe_groups(kind, [group])
+
+    def read(response: Any) -> ClusterGroupState:
+        (found,) = response.groups
+        if is_absent(kind, found):
+            return ClusterGroupState.none()
+        raise_for_code(found.error_code, getattr(found, "error_message", None), f"describing group {group}")
+        return ClusterGroupState(kind, found.group_state, len(found.members))
+
+    return ClusterRequest(request.api, request.versions, request.build, read_in_one_step(read))

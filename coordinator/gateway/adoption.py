@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
+from coordinator.cluster_requests.model import ClusterGroupState
 from coordinator.cluster_requests.retrying import RefusedByCluster, RetryLater
 from coordinator.gateway.refused_takeover_errors import (
     PASS,
@@ -19,7 +20,7 @@ from coordinator.gateway.refused_takeover_errors import (
     make_join_commit_errors,
 )
 from coordinator.gateway.routing_types import TakeoverRequester
-from coordinator.migration.model import AdoptResult, AdoptStatus, ClusterGroupState
+from coordinator.migration.model import AdoptResult, AdoptStatus
 from coordinator.migration.protocol import AdoptionTarget, ClusterCoordinator, adopt_group
 from coordinator.runtime.promise import Promise
 from coordinator.runtime.tasks import Tasks

@@ -18,7 +18,8 @@ COORDINATOR_LOAD_IN_PROGRESS lets it wait until they are gone, or have moved her
 
 from typing import Final, NamedTuple
 
-from coordinator.migration.model import AdoptResult, ClusterGroupState
+from coordinator.cluster_requests.model import ClusterGroupState
+from coordinator.migration.model import AdoptResult
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 

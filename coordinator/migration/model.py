@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition
+from coordinator.cluster_requests.model import ClusterGroupState, Offsets, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 
@@ -65,46 +65,6 @@ class ClusterReading(NamedTuple):
     """`Ownership.asked_ms` before the reading."""
     is_unknown: bool = False
     """True if the cluster does not have the group, which has no offsets then."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterGroupState:
-    """The state of a group at the cluster.
-
-    `kind` is `classic`, `consumer` (KIP-848), `streams` (KIP-1071), `share` (KIP-932), or empty if there is none.
-    """
-
-    kind: str
-    state: str
-    members: int
-
-    @classmethod
-    def none(cls) -> "ClusterGroupState":
-        """Return the state of a group that does not exist."""
-        return cls("", "Dead", 0)
-
-    @property
-    def is_present_in_cluster(self) -> bool:
-        """True if the cluster has anything of the group, even if that is only offsets."""
-        return bool(self.kind)
-
-    @property
-    def is_live(self) -> bool:
-        """True if the group has members, or is about to: the cluster still coordinates it."""
-        return self.members > 0 or self.state not in _WITHOUT_MEMBERS
-
-    @property
-    def is_share(self) -> bool:
-        """True if the group is a share group, with members or without.
-
-        It cannot become a classic group: a broker responds to a JoinGroup with INCONSISTENT_GROUP_PROTOCOL, and to a
-        commit with GROUP_ID_NOT_FOUND. An empty consumer or streams group becomes a classic one, which keeps its
-        committed offsets (GroupMetadataManager.classicGroupJoin), and takes commits without a generation.
-        """
-        return self.kind == "share"
-
-
-_WITHOUT_MEMBERS: Final = ("Empty", "Dead", "")
 
 
 class AdoptStatus(Enum):

@@ -48,13 +48,12 @@ after newer ones, so only one may run at a time.
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition
+from coordinator.cluster_requests.model import ClusterGroupState, Offsets, TopicPartition
 from coordinator.migration.model import (
     CHANGED,
     STALE,
     AdoptResult,
     AdoptStatus,
-    ClusterGroupState,
     ClusterReading,
     GiveBackResult,
     GiveBackStatus,

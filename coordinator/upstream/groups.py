@@ -4,18 +4,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from coordinator.cluster_requests.groups import ListedGroup, list_groups
-from coordinator.cluster_requests.model import Errors, Offsets, TopicPartition
+from coordinator.cluster_requests.groups import DESCRIBING_APIS, ListedGroup, fetch_group_state, list_groups
+from coordinator.cluster_requests.model import ClusterGroupState, Errors, Offsets, TopicPartition
 from coordinator.cluster_requests.offsets import commit_offsets, delete_offsets, fetch_offsets_of_group
-from coordinator.cluster_requests.request import ClusterRequest, make_plain_request
+from coordinator.cluster_requests.request import ClusterRequest
 from coordinator.cluster_requests.retrying import raise_for_code
-from coordinator.migration.model import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.errors import UpstreamLacksApiVersion
 from coordinator.upstream.open_transaction_partitions import Named, OpenTransactionPartitionLister
-from protocol.apis import ApiKey, VersionRange
+from protocol.apis import VersionRange
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 from protocol.wire import MAX_STRING_BYTES
@@ -134,37 +133,24 @@ class UpstreamGroups:
         return [group._replace(kind=group.kind.lower()) for group in listed]
 
     async def _state(self, group: GroupId) -> ClusterGroupState:
-        from protocol.kafka_python_messages import DescribeGroupsRequest
-
-        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
-        question = make_plain_request(ApiKey.DESCRIBE_GROUPS, request)
         is_long = len(group.encode()) > DESCRIBED_BYTES_MAX
-        if is_long:
-            question = question._replace(versions=WITHOUT_MESSAGE)
-        response = await self._cluster.call_coordinator_once(group, question)
-        (found,) = response.groups
-        if found.error_code == ErrorCode.GROUP_ID_NOT_FOUND or found.group_state == "Dead":
-            return await (self._state_as_listed(group) if is_long else self._state_of_newer(group))
-        self._check(
-            group, found.error_code, getattr(found, "error_message", None), f"describing group {group}"
-        )
-        return ClusterGroupState("classic", found.group_state, len(found.members))
-
-    async def _state_of_newer(self, group: GroupId) -> ClusterGroupState:
-        """Return the state of a group that DescribeGroups does not know: one of KIP-848, KIP-1071 or KIP-932."""
-        from protocol.consumer_group_messages import ConsumerGroupDescribeRequest
-        from protocol.streams_and_share_groups import ShareGroupDescribeRequest, StreamsGroupDescribeRequest
-
-        for kind, api, request in (
-            ("consumer", ApiKey.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),
-            ("streams", ApiKey.STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest),
-            ("share", ApiKey.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest),
-        ):
-            asked = request(group_ids=[group], include_authorized_operations=False)
-            state = await self._state_of_kind(group, kind, api, asked)
+        for kind in ("classic",) if is_long else DESCRIBING_APIS:
+            state = await self._state_of_kind(group, kind, is_long=is_long)
             if state.is_present_in_cluster:
                 return state
-        return ClusterGroupState.none()
+        return await self._state_as_listed(group) if is_long else ClusterGroupState.none()
+
+    async def _state_of_kind(self, group: GroupId, kind: str, *, is_long: bool) -> ClusterGroupState:
+        """Return the state of a group of this kind; `none()` if there is none, or the broker lacks this kind."""
+        request = fetch_group_state(kind, group)
+        try:
+            return await self._cluster.call_coordinator_once(
+                group, request._replace(versions=WITHOUT_MESSAGE) if is_long else request
+            )
+        except UpstreamLacksApiVersion as error:
+            if error.lacks_api and kind != "classic":
+                return ClusterGroupState.none()
+            raise
 
     async def _state_as_listed(self, group: GroupId) -> ClusterGroupState:
         """Return a group's kind and state from its coordinator's list; unless Empty it counts as having members.
@@ -176,22 +162,6 @@ class UpstreamGroups:
         if found is None:
             return ClusterGroupState.none()
         return ClusterGroupState(found.kind, found.state, int(found.state != "Empty"))
-
-    async def _state_of_kind(
-        self, group: GroupId, kind: str, api: ApiKey, request: object
-    ) -> ClusterGroupState:
-        """Return the state of a group of this kind; `none()` if there is none, or the broker lacks this kind."""
-        try:
-            response = await self._ask(group, api, request)
-        except UpstreamLacksApiVersion as error:
-            if error.lacks_api:
-                return ClusterGroupState.none()
-            raise
-        (found,) = response.groups
-        if found.error_code in _NO_SUCH_GROUP:
-            return ClusterGroupState.none()
-        self._check(group, found.error_code, found.error_message, f"describing group {group}")
-        return ClusterGroupState(kind, found.group_state, len(found.members))
 
     async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
         request = fetch_offsets_of_group(
@@ -223,20 +193,12 @@ class UpstreamGroups:
             self._check(group, deleted.error_code, None, f"deleting offsets of group {group}")
         return {place: code for place, code in deleted.errors.items() if code not in _REMOVED}
 
-    async def _ask(self, group: GroupId, api: ApiKey, request: object) -> Any:
-        return await self._cluster.call_coordinator_once(group, make_plain_request(api, request))
-
     def _check(self, group: GroupId, code: int, message: str | None, doing: str) -> None:
         if code == ErrorCode.NOT_COORDINATOR:
             self._cluster.forget_coordinator(group)
         raise_for_code(code, message, doing)
 
 
-_NO_SUCH_GROUP: Final = frozenset(
-    {ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_GROUP_ID}
-)
-"""The errors of a newer kind's describing api for an unknown group; the last is for the empty id, which no group of
-such a kind can have."""
 _REMOVED: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 """The error for a topic that the cluster has deleted: its offsets go with it."""
 _WHOLE_GROUP: Final = frozenset(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.model import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.cluster_requests.retrying import RefusedByCluster, RetryLater
 from coordinator.gateway.adoption import AT_A_TIME, REFUSED_MAX, REFUSED_MS, WAITED_MS, Adoption
 from coordinator.gateway.routing_types import TakeoverRequester
-from coordinator.migration.model import STALE, ClusterGroupState, ClusterReading, Ownership
+from coordinator.migration.model import STALE, ClusterReading, Ownership
 from coordinator.migration.protocol import ATTEMPTS_MAX
 from coordinator.runtime.promise import run_until_next_wait
 from coordinator.runtime.tasks import Tasks

@@ -18,12 +18,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
+from coordinator.cluster_requests.model import ClusterGroupState, Offsets, TopicPartition, TransferredOffset
 from coordinator.migration.model import (
     CHANGED,
     STALE,
     AdoptStatus,
-    ClusterGroupState,
     ClusterReading,
     GiveBackResult,
     GiveBackStatus,

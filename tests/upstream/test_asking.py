@@ -10,8 +10,7 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
-from coordinator.migration.model import ClusterGroupState
+from coordinator.cluster_requests.model import ClusterGroupState, TopicPartition, TransferredOffset
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.end_offsets import UpstreamEnds

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.cluster_requests.request import OPTIONAL, ClusterRequest
+from coordinator.cluster_requests.model import ClusterGroupState
+from coordinator.cluster_requests.request import OPTIONAL, ClusterRequest, read_at_once
 from coordinator.config import Address
-from coordinator.migration.model import ClusterGroupState
 from coordinator.upstream.cluster import UpstreamCluster
 from coordinator.upstream.config import UpstreamConfig
 from coordinator.upstream.errors import UpstreamError, UpstreamLacksApiVersion, UpstreamRequestRefused
@@ -50,10 +50,11 @@ class Played(UpstreamCluster):
             raise answer
         kind = RESPONSES[question.api].DescribedGroup
         if isinstance(answer, ErrorCode):
-            return RESPONSES[question.api](groups=[kind(error_code=answer, group_id=group, members=[])])
+            found = kind(error_code=answer, group_id=group, members=[])
+            return read_at_once(question.read, RESPONSES[question.api](groups=[found]))
         members = [None] * answer.members
         described = kind(error_code=0, group_id=group, group_state=answer.state, members=members)
-        return RESPONSES[question.api](groups=[described])
+        return read_at_once(question.read, RESPONSES[question.api](groups=[described]))
 
 
 def too_old(api: ApiKey, offered: VersionRange | None = None) -> UpstreamLacksApiVersion:

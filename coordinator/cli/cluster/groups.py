@@ -17,7 +17,7 @@ from coordinator.cli.cluster.client import Client, RefusedAnswer
 from coordinator.cli.cluster.connection import NodeConnection
 from coordinator.cli.cluster.model import AssignedTopic, GroupDetails, GroupListing, Member
 from coordinator.cluster_requests import groups as cluster_requests
-from coordinator.cluster_requests.request import make_plain_request
+from coordinator.cluster_requests.groups import describe_groups, is_absent
 from coordinator.cluster_requests.retrying import RETRIABLE
 from coordinator.config.values import Address
 from protocol.apis import ApiKey
@@ -94,7 +94,7 @@ def find_unserved_partitions(client: Client) -> dict[int, str]:
         else:
             missing[partition_for(GroupId(key), count)] = error_name(found.error_code)
     for connection, groups in asked.items():
-        for described in _ask_classic(connection, groups):
+        for described in connection.ask(describe_groups("classic", groups)):
             if described.error_code in RETRIABLE:
                 missing[partition_for(GroupId(described.group_id), count)] = error_name(described.error_code)
     return dict(sorted(missing.items()))
@@ -128,40 +128,21 @@ def describe_at_coordinator(
     """
     answers: dict[str, GroupDetails | RefusedAnswer] = {}
     if connection.offers(ApiKey.CONSUMER_GROUP_DESCRIBE):
-        for described in _ask_consumer(connection, groups):
-            if described.error_code not in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        for described in connection.ask(describe_groups("consumer", groups)):
+            if not is_absent("consumer", described):
                 answers[described.group_id] = _consumer_group(described, connection)
     others = [group for group in groups if group not in answers]
     if others:
-        for group, classic in zip(others, _ask_classic(connection, others), strict=True):
+        found = connection.ask(describe_groups("classic", others))
+        for group, classic in zip(others, found, strict=True):
             answers[group] = _classic_group(group, classic, connection)
     return answers
-
-
-def _ask_classic(connection: NodeConnection, groups: Sequence[str]) -> "Sequence[ClassicGroup]":
-    from protocol.kafka_python_messages import DescribeGroupsRequest
-
-    request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
-    response: DescribeGroupsResponse = connection.ask(make_plain_request(ApiKey.DESCRIBE_GROUPS, request))
-    by_group = {each.group_id: each for each in response.groups}
-    return [by_group.get(group, each) for group, each in zip(groups, response.groups, strict=True)]
-
-
-def _ask_consumer(connection: NodeConnection, groups: Sequence[str]) -> "Sequence[ConsumerGroup]":
-    from protocol.consumer_group_messages import ConsumerGroupDescribeRequest
-
-    request = ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
-    response: ConsumerGroupDescribeResponse = connection.ask(
-        make_plain_request(ApiKey.CONSUMER_GROUP_DESCRIBE, request)
-    )
-    return response.groups
 
 
 def _classic_group(
     group: str, described: "ClassicGroup", connection: NodeConnection
 ) -> GroupDetails | RefusedAnswer:
-    # before v6 a group that does not exist is Dead, and there is no error
-    if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or described.group_state == "Dead":
+    if is_absent("classic", described):
         return NOT_FOUND
     if described.error_code != ErrorCode.NONE:
         return RefusedAnswer(described.error_code, getattr(described, "error_message", None))

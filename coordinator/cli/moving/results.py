@@ -6,14 +6,8 @@ from typing import Final
 
 import msgspec
 
-from coordinator.cluster_requests.model import Offsets, TopicPartition
-from coordinator.migration.model import (
-    AdoptResult,
-    AdoptStatus,
-    ClusterGroupState,
-    GiveBackResult,
-    GiveBackStatus,
-)
+from coordinator.cluster_requests.model import ClusterGroupState, Offsets, TopicPartition
+from coordinator.migration.model import AdoptResult, AdoptStatus, GiveBackResult, GiveBackStatus
 from protocol.errors import error_name
 
 DONE: Final = frozenset(
