@@ -163,14 +163,11 @@ class App(NodeComponents):
         from coordinator.admin.start import start_admin
 
         collector = NodeCollector(
-            self.stats,
-            self.manager,
+            self.leadership,
             self.log.upkeep,
+            self.scheduler,
+            self.limits,
             connections=lambda: len(self.server.connections) if self.server else 0,
-            failed_partitions=lambda: len(self.leadership.failed_partitions),
-            loads=self.loader.progress,
-            jobs=self.scheduler.jobs,
-            limits=self.limits,
             groups_top=self.settings.metrics_groups_top,
         )
         self.admin, url = await start_admin(

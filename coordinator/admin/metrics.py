@@ -26,15 +26,13 @@ from coordinator.groups.rebalance_timings import RebalanceCause
 from coordinator.jobs.group_counts import GroupCounts, count_groups
 from coordinator.jobs.limit_watch import LimitWatch
 from coordinator.logs.node_log import LogUpkeep
-from coordinator.partitions.loader import LoadProgress
-from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.runtime.periodic_jobs import PeriodicJob
+from coordinator.partitions.leadership import Leadership
+from coordinator.runtime.periodic_jobs import Scheduler
 from coordinator.telemetry.logs import dropped_line_count
-from coordinator.telemetry.stats import Histogram, Stats
+from coordinator.telemetry.stats import Histogram
 from coordinator.version import __version__, is_compiled
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
-from protocol.newtypes import Partition
 from protocol.placement import find_swapped_directories
 
 COUNTERS: Final[tuple[tuple[CounterHelp, str], ...]] = (
@@ -78,24 +76,22 @@ class NodeCollector(Collector):
 
     def __init__(
         self,
-        stats: Stats,
-        manager: GroupMetadataManager,
+        leadership: Leadership,
         upkeep: LogUpkeep | None,
-        connections: Callable[[], int],
-        failed_partitions: Callable[[], int],
-        loads: Mapping[Partition, LoadProgress],
-        jobs: Mapping[str, PeriodicJob],
+        scheduler: Scheduler,
         limits: LimitWatch,
+        connections: Callable[[], int],
         groups_top: int,
     ) -> None:
-        self.stats = stats
-        self.manager = manager
-        self._upkeep = upkeep
+        """Show what these count; `connections` returns the number of open ones, `groups_top` is a setting."""
+        self.stats = leadership.stats
+        self.manager = leadership.manager
         self.connections = connections
-        self.loads = loads
+        self.loads = leadership.loader.progress
         self.group_counts = GroupCounts()
-        self._failed_partitions = failed_partitions
-        self._jobs = jobs
+        self._upkeep = upkeep
+        self._failed_partitions = leadership.failed_partitions
+        self._jobs = scheduler.jobs
         self._limits = limits
         self._groups_top = groups_top
 
@@ -225,7 +221,7 @@ class NodeCollector(Collector):
             "owned": len(manager.owned_partitions),
             "loading": len(manager.loading_partitions) - waiting,
             "waiting": waiting,
-            "failed": self._failed_partitions(),
+            "failed": len(self._failed_partitions),
         }
 
     @property

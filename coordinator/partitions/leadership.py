@@ -49,10 +49,10 @@ class Leadership:
         group_log: GroupLog,
         stats: Stats,
     ) -> None:
-        self._manager = manager
-        self._loader = loader
+        self.manager = manager
+        self.loader = loader
         self._log = group_log
-        self._stats = stats
+        self.stats = stats
         self._incidents = Incidents(log, manager.clock.mono_ms)
         self._tasks = Tasks()
         self._loads: dict[Partition, asyncio.Task[None]] = {}
@@ -86,8 +86,8 @@ class Leadership:
             return
         self._note_order(partition, leader_epoch)
         self._drop(partition)
-        self._manager.begin_load(partition)
-        self._manager.deleted.note(partition, deleted_topics)
+        self.manager.begin_load(partition)
+        self.manager.deleted.note(partition, deleted_topics)
         self._start_load(partition)
 
     def resign(self, partition: Partition, leader_epoch: LeaderEpoch) -> None:
@@ -96,14 +96,14 @@ class Leadership:
             return
         self._note_order(partition, leader_epoch)
         self._drop(partition)
-        self._manager.deleted.forget_partition(partition)
+        self.manager.deleted.forget_partition(partition)
 
     def reload_after_lost_appends(self, writers: Iterable[LogWriter], error: LogError) -> None:
         """Drop the partitions whose appends were lost, and reload them from the log unless another node leads them.
 
         Skips partitions that were lost to another leader since, or gained again: their writers are out of use.
         """
-        manager = self._manager
+        manager = self.manager
         partitions = [writer.partition for writer in writers if manager.is_written_by(writer)]
         for partition in partitions:
             self._drop(partition)
@@ -118,7 +118,7 @@ class Leadership:
     @property
     def has_loaded_all_partitions(self) -> bool:
         """True if every partition that this node leads is loaded."""
-        return not self._manager.loading_partitions and not self.failed_partitions
+        return not self.manager.loading_partitions and not self.failed_partitions
 
     @property
     def is_mostly_ready(self) -> bool:
@@ -126,8 +126,8 @@ class Leadership:
 
         The start is over once every partition was loaded, or failed to load. A node that leads nothing is ready.
         """
-        served = len(self._manager.owned_partitions)
-        led = served + len(self._manager.loading_partitions) + len(self.failed_partitions)
+        served = len(self.manager.owned_partitions)
+        led = served + len(self.manager.loading_partitions) + len(self.failed_partitions)
         return self.has_loaded_all_partitions or (not self._is_start and 2 * served > led)
 
     async def cancel_all_loads(self) -> None:
@@ -144,7 +144,7 @@ class Leadership:
         task = self._loads.pop(partition, None)
         if task is not None:
             task.cancel()
-        self._manager.remove_groups_for_partition(partition)
+        self.manager.remove_groups_for_partition(partition)
 
     def _start_load(self, partition: Partition) -> None:
         self._loads[partition] = self._tasks.start(
@@ -153,7 +153,7 @@ class Leadership:
 
     def _load_raised(self, partition: Partition, error: BaseException) -> None:
         """Mark the partition as failed after an exception that `_load` does not handle; it is not loaded again."""
-        self._manager.remove_groups_for_partition(partition)
+        self.manager.remove_groups_for_partition(partition)
         self.failed_partitions[partition] = repr(error)
         self.damaged.add(partition)
         self.on_loaded(partition, self._ordered_epochs[partition], repr(error))
@@ -164,7 +164,7 @@ class Leadership:
 
     async def _load_once(self, partition: Partition) -> bool:
         """Try to load a partition; return whether to try again now."""
-        manager = self._manager
+        manager = self.manager
         shard = manager.loading_partitions[partition]
         try:
             if partition in manager.waiting_partitions:
@@ -192,12 +192,12 @@ class Leadership:
 
         Raises LogUnavailable if they could not be dropped, or so late that sessions may be over.
         """
-        manager, partition = self._manager, shard.partition
+        manager, partition = self.manager, shard.partition
         began_ms = manager.clock.mono_ms()
 
         def drop() -> Awaitable[None]:
             steps = manager.drop_deleted_topic_offsets(shard, writer)
-            return self._loader.take_steps_in_slices(steps, lambda: self._is_wanted(shard))
+            return self.loader.take_steps_in_slices(steps, lambda: self._is_wanted(shard))
 
         await self.topics_gone(partition)
         await drop()
@@ -225,7 +225,7 @@ class Leadership:
 
     def _serve(self, shard: Shard, writer: LogWriter) -> None:
         partition = shard.partition
-        self._manager.finish_load(shard, writer)
+        self.manager.finish_load(shard, writer)
         self._incidents.end_incident(partition, "a partition can be loaded again", partition=partition)
         self._loads.pop(partition, None)
         self.on_loaded(partition, self._ordered_epochs[partition], None)
@@ -235,7 +235,7 @@ class Leadership:
 
     def _report_misplaced(self, *partitions: Partition) -> None:
         """Log the groups of newly served partitions that belong to other partitions; they are served, as in Kafka."""
-        misplaced = self._manager.misplaced_placements
+        misplaced = self.manager.misplaced_placements
         wrong = find_swapped_directories(misplaced)
         for each in misplaced:
             if each.partition not in partitions:
@@ -256,18 +256,18 @@ class Leadership:
             self.epochs[partition] = claim.leader_epoch
             self.on_epoch_assigned(partition, claim.leader_epoch)
         if self._is_wanted(shard):
-            await self._loader.load(
-                shard, claim, self._manager.prepare_groups_in_steps, lambda: self._is_wanted(shard)
+            await self.loader.load(
+                shard, claim, self.manager.prepare_groups_in_steps, lambda: self._is_wanted(shard)
             )
         return claim.open_writer() if self._is_wanted(shard) else None
 
     def _is_wanted(self, shard: Shard) -> bool:
-        return self._manager.loading_partitions.get(shard.partition) is shard
+        return self.manager.loading_partitions.get(shard.partition) is shard
 
     async def _load_failed(self, shard: Shard, error: LogError | ValueError) -> bool:
         """Record that a partition cannot be loaded; return whether to try again, as the log may be readable by now."""
-        manager, partition = self._manager, shard.partition
-        self._stats.partition_load_failures += 1
+        manager, partition = self.manager, shard.partition
+        self.stats.partition_load_failures += 1
         described = error if isinstance(error, LogError) else LogError(str(error))
         self._incidents.log_repeated_failure(
             partition, "cannot load partition", **described.fields(partition=partition)
@@ -290,13 +290,13 @@ class Leadership:
 
     def _end_start(self) -> None:
         """End the start once the last of the first loads has ended, successfully or not."""
-        if self._manager.loading_partitions or not self._is_start:
+        if self.manager.loading_partitions or not self._is_start:
             return
         # What was loaded lives long: the garbage collector need not walk a million offsets again and again.
         # Only once: each time would keep the garbage of that moment for good.
         self._is_start = False
         gc.freeze()
-        self._report_misplaced(*self._manager.owned_partitions)
+        self._report_misplaced(*self.manager.owned_partitions)
 
 
 async def _at_once(_: Partition) -> None:

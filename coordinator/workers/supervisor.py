@@ -115,11 +115,10 @@ class Supervisor:
         self._dispatch = WorkerOrderSender(
             loop,
             self.io,
-            machine.fs,
-            settings.data_dir,
             self.assignment,
             shared,
             self.store,
+            partial(leaders_file.write, machine.fs, settings.data_dir),
             self._channel_to,
             self._tasks,
         )

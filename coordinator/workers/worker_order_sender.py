@@ -10,7 +10,6 @@ sent as well, before the worker has the partition.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -20,11 +19,10 @@ from coordinator.catalogue.store import CatalogueStore
 from coordinator.runtime.io_thread import BlockingCallThread
 from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
-from coordinator.topology import leaders_file
+from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment, Command, LeadOrder
 from protocol.newtypes import Partition
-from storage.disk.filesystem import FileSystem
 from storage.recovery.shared_directory import SharedDirectoryFiles
 
 log = get_logger("supervisor")
@@ -51,19 +49,20 @@ class WorkerOrderSender:
         self,
         loop: asyncio.AbstractEventLoop,
         io: BlockingCallThread,
-        fs: FileSystem,
-        data_dir: Path,
         assignment: Assignment,
         shared: SharedDirectoryFiles,
         store: CatalogueStore,
+        write_leaders: Callable[[Sequence[Leader]], None],
         channel: Callable[[int], WorkerChannel | None],
         tasks: Tasks,
     ) -> None:
-        """`channel` returns the channel to a node's worker, None without a worker; `tasks` are the supervisor's."""
+        """`write_leaders` stores, on the io thread, who leads each partition.
+
+        `channel` returns the channel to a node's worker, None without a worker; `tasks` are the supervisor's.
+        """
         self._loop = loop
         self._io = io
-        self._fs = fs
-        self._data_dir = data_dir
+        self._write_leaders = write_leaders
         self._assignment = assignment
         self._shared = shared
         self._store = store
@@ -89,7 +88,7 @@ class WorkerOrderSender:
         owners = self._assignment.leaders_to_store()
 
         def write() -> None:
-            leaders_file.write(self._fs, self._data_dir, owners)
+            self._write_leaders(owners)
 
         def written(result: BaseException | None) -> None:
             if isinstance(result, BaseException):

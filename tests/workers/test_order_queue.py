@@ -4,6 +4,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from coordinator.config import Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host_resources import real_machine
 from coordinator.runtime.tasks import Tasks
+from coordinator.topology import leaders_file
 from coordinator.topology.view import Leader
 from coordinator.workers import messages
 from coordinator.workers.assignment import Assignment
@@ -90,9 +92,8 @@ async def dispatching(tmp_path: Path, workers: dict[int, Heard]) -> AsyncIterato
     feed = TopicFeed(lambda: store.catalogue)
     store.on_changed, store.topics_version = feed.publish_changes, lambda: feed.version
     assignment = Assignment([Leader(1, LeaderEpoch(0))] * PARTITIONS, sorted(workers))
-    dispatch = WorkerOrderSender(
-        loop, io, machine.fs, tmp_path, assignment, shared, store, workers.get, Tasks()
-    )
+    write = partial(leaders_file.write, machine.fs, tmp_path)
+    dispatch = WorkerOrderSender(loop, io, assignment, shared, store, write, workers.get, Tasks())
     try:
         yield Played(dispatch, assignment, store)
     finally:
