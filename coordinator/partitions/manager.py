@@ -2,6 +2,7 @@
 """GroupMetadataManager: the partitioned cache of all groups that this node coordinates."""
 
 from collections.abc import Callable, Generator, Iterator
+from logging import DEBUG
 from typing import Final, cast
 
 from coordinator.groups.classic.member import NEVER
@@ -83,6 +84,7 @@ class GroupMetadataManager:
         self._timers = timers
         self._wake_one: Callable[[GroupEntry], None] = self._wake  # bound once, and not for each deadline
         self._log = log.bind()  # not looked up for each event of a group
+        self._logs_debug = self._log.is_enabled_for(DEBUG)
         self._deliver = deliver
         self.offsets_per_step = OFFSETS_PER_STEP
         self.kinds = KINDS
@@ -219,7 +221,8 @@ class GroupMetadataManager:
             self._deliver(reply, ticket)
         for event in outcome.events:
             if not event.notable:
-                self._log.debug(event.name, **event.fields)
+                if self._logs_debug:
+                    self._log.debug(event.name, **event.fields)
             elif not suppress_if_flooded(LOGGER, event.name):
                 self._log.info(event.name, **event.fields)
             if event.cause is not None:

@@ -40,6 +40,10 @@ _STABLE: Final = GroupState.STABLE
 _PREPARING: Final = GroupState.PREPARING_REBALANCE
 _COMPLETING: Final = GroupState.COMPLETING_REBALANCE
 """Members of the enum, looked up once because each lookup takes hundreds of instructions."""
+_TEXTS: Final[dict[GroupState | RebalanceCause, str]] = {
+    each: str(each.value) for each in (*GroupState, *RebalanceCause)
+}
+"""The values of the enums, which these find by calls in Python."""
 
 REQUIRES_KNOWN_MEMBER_ID_FROM: Final = 4  # KIP-394
 SKIPS_ASSIGNMENT_FROM: Final = 9  # KIP-814
@@ -313,7 +317,9 @@ class _Join:
             return self._refuse(error)
         self._update(member)
         self._wait(member)
-        reason = f"{cause.value} {member.member_id} in {state.value}; client reason: {self._client_reason()}"
+        reason = (
+            f"{_TEXTS[cause]} {member.member_id} in {_TEXTS[state]}; client reason: {self._client_reason()}"
+        )
         rebalance_or_complete_join(self.env, group, cause, reason, self.now, self.out)
         return self.out
 
