@@ -11,7 +11,12 @@ from types import CodeType, ModuleType
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-BEFORE_A_CLUSTER: Final = ("coordinator.gateway.", "coordinator.upstream.")
+BEFORE_A_CLUSTER: Final = (
+    "coordinator.gateway.",
+    "coordinator.migration.model",
+    "coordinator.migration.protocol",
+    "coordinator.upstream.",
+)
 """What runs only in a gateway."""
 
 

@@ -11,7 +11,10 @@ import pytest
 
 from bench.ports import free_ports
 from coordinator.catalogue.names import OFFSETS_TOPIC
+from coordinator.cli.moving.private_nodes_client import PrivateNodes
+from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
 from coordinator.config import Address
+from coordinator.migration.model import CHANGED, ClusterReading
 from coordinator.runtime.sockets import private_socket_path
 from coordinator.start_error import CannotStart
 from coordinator.topology.gateway_view import UpstreamState
@@ -41,13 +44,14 @@ from tests.workers.test_partition_orders import Played, group_of, played_worker
 NODE = 1_000_001
 GROUP = group_of(0)
 CLIENT = Endpoint("192.0.2.7", 40_123)
+PLACE, OFFSET = TopicPartition(requests.TOPIC, 0), TransferredOffset(7, 3, "m")
 HEADER = encode_proxy_header(ProxyHeader(CLIENT, Endpoint("192.0.2.1", 9092)))
 
 
-def private_worker(data_dir: Path, **chosen: Any) -> AbstractAsyncContextManager[Played]:
+def private_worker(data_dir: Path, node_id: int = NODE, **chosen: Any) -> AbstractAsyncContextManager[Played]:
     return played_worker(
         data_dir,
-        node_id=NODE,
+        node_id=node_id,
         listen=Address("127.0.0.1", free_ports(1)[0]),
         upstream_bootstrap_servers=(Address("kafka", 9092),),
         gateway_adopt="off",
@@ -218,3 +222,27 @@ async def test_a_path_too_long_for_a_socket_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match=r"data\.dir: cannot listen on .*choose a shorter data\.dir$"):
         async with private_worker(data_dir):
             pass
+
+
+async def test_a_command_moves_a_group_over_the_private_socket(tmp_path: Path) -> None:
+    """Every request of moving a group, as the commands send it; they block, so they have a thread."""
+    async with private_worker(tmp_path, 1) as played:  # which the view names
+        await serve_group(played)
+        with PrivateNodes(tmp_path, 10.0) as nodes:
+            moved = await asyncio.to_thread(asyncio.run, move_there_and_back(nodes))
+        assert moved == [0, ErrorCode.NONE, ErrorCode.NONE, {PLACE: OFFSET}, CHANGED, ErrorCode.NONE, False]
+
+
+async def move_there_and_back(nodes: PrivateNodes) -> list[Any]:
+    group = GroupId(GROUP)
+    owned = await nodes.find_ownership(group)
+    taken = await nodes.adopt(group, ClusterReading({PLACE: OFFSET}, owned.epoch, owned.asked_ms))
+    steps: list[Any] = [taken.taken - 1]
+    steps.append(await nodes.check_give_back(group))
+    steps.append(await nodes.close_for_give_back(group))
+    await nodes.reopen_group(group)
+    steps.append(await nodes.fetch_all_offsets(group))
+    steps.append(await nodes.remove_group_if_unchanged(group, {}))
+    steps.append(await nodes.remove_group_if_unchanged(group, {PLACE: OFFSET}))
+    steps.append((await nodes.find_ownership(group)).is_adopted)
+    return steps

@@ -34,6 +34,7 @@ from coordinator.migration.private_requests import (
     give_back_group,
 )
 from coordinator.runtime.sockets import PRIVATE_DIRECTORY, private_socket_path
+from protocol.apis import PRIVATE_FROM, ApiKey, VersionRange
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId
 from protocol.proxy_header import ProxyHeader, encode_proxy_header
@@ -63,6 +64,10 @@ class PrivateConnection(NodeConnection):
     def name(self) -> str:
         """The node's name in errors."""
         return str(self._path)
+
+    def choose_version(self, api: ApiKey, known: VersionRange) -> int:
+        """As a NodeConnection does; no list of versions has the private apis, which have one."""
+        return known.max if api >= PRIVATE_FROM else super().choose_version(api, known)
 
 
 class PrivateNodes:
