@@ -12,7 +12,7 @@ from coordinator.catalogue.catalogue_writer import Drops
 from coordinator.components import NodeComponents
 from coordinator.config import Address
 from coordinator.jobs.expiry_preview import preview_expiry
-from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
+from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.jobs.lag_watch import LagWatch
 from coordinator.jobs.limit_watch import INTERVAL_MS as LIMITS_INTERVAL_MS
 from coordinator.logs.group_log import LogError, LogWriter
@@ -59,7 +59,7 @@ class App(NodeComponents):
         node_log: NodeLog,
         assemble: Callable[[NodeComponents], NodeParts],
     ) -> None:
-        """Create the components of a node, on the log that it is given, and its parts by `assemble`."""
+        """Create the components of a node, on the log that it is given, and its parts, which `assemble` makes."""
         super().__init__(runtime, node_log)
         self.parts = assemble(self)
         self.leadership.note_dropped = self.parts.topics.confirm_drops
@@ -253,7 +253,7 @@ class App(NodeComponents):
             return
         await delete_expired_offsets(self.manager, self.clock)
         if self.manager.needs_marks:
-            await delete_expired_ownership_marks(self.group_access.adoptions, self.clock)
+            await delete_expired_marks(self.group_access.adoptions, self.clock)
 
     def _close_idle(self) -> None:
         if self.server is not None:

@@ -27,11 +27,11 @@ class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
 
 
 class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
-    """The state of a group: `adopted` if it was taken over, and the number of offsets that this request took over,
-    or -1 if it took nothing over.
+    """The state of a group, `adopted` if it was taken over, and the number of offsets that this request took over.
 
-    A `confirmed_absent` group exists neither here nor in the cluster; requests for it are allowed for a moment. The
-    error is FENCED_LEADER_EPOCH if the offsets read from the cluster may be outdated by now.
+    The number is -1 if the request took nothing over. A `confirmed_absent` group exists neither here nor in the
+    cluster; requests for it are allowed for a moment. The error is FENCED_LEADER_EPOCH if the offsets read from the
+    cluster may be outdated by now.
     """
 
     error_code: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to a Kafka cluster as data: how each is built and read, and which errors soon pass. Pure: no I/O, no clock.
 
-Two transports send them: `upstream`, on the event loop, and the command line, with blocking calls.
+`upstream` sends them on the event loop, and the command line with blocking calls.
 """

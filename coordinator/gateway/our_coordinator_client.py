@@ -40,7 +40,7 @@ class OurCoordinatorClient:
         self._timeout_s = timeout_s
 
     async def find_ownership(self, group: GroupId) -> Ownership:
-        """Return the ownership marker that our coordinator has for the group."""
+        """Return whether our coordinator has taken the group over."""
         return await self._ask_coordinator(group, find_ownership(group))
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:

@@ -44,7 +44,7 @@ async def delete_expired_offsets(manager: GroupMetadataManager, clock: Clock) ->
     return removed
 
 
-async def delete_expired_ownership_marks(adoptions: Adoptions, clock: Clock) -> int:
+async def delete_expired_marks(adoptions: Adoptions, clock: Clock) -> int:
     """Remove the marks of groups that began behind a gateway and are gone; return the number of marks."""
     removed = 0
     slices = Slices(clock.nanos)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ends of partitions that groups of this node declare, for the lag in metrics, which need not be exact."""
+"""The ends of partitions that end groups declare, for the lag in metrics and lists, which need not be exact."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol

@@ -48,7 +48,7 @@ class Ownership(NamedTuple):
     is_confirmed_absent: bool = False
     """True if the group existed neither here nor at the cluster a moment ago; it may be read, and begin."""
     epoch: int = 0
-    """The number of times that groups of the partition have gone from here to the cluster."""
+    """The number of times that marks of the partition were taken away."""
     asked_ms: int = 0
     """The time of the response, in milliseconds of the coordinator's clock, which does not go back."""
     taken: int = -1

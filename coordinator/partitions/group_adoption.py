@@ -6,10 +6,10 @@ ADOPTED, and again from the append of UNDER_WAY on. Few offsets are appended tog
 the mark is UNDER_WAY first, and the offsets written then belong to a *hidden* group, which clients cannot see until the
 mark is ADOPTED, even after a crash; a hidden group is cleared before anything else is done with the group.
 
-A reading of the cluster counts only while no mark of the partition was taken away since: an
-adopter that has slept while its group came, committed, and went back has read offsets that are older than the
-cluster's. The reading counts for a moment only, as clients at the cluster go on unknown to us; and only while no topic
-is deleted, as the offsets in a deleted topic are dropped only from the groups that are here by then.
+A reading of the cluster counts only while no mark of the partition was taken away since: an adopter that has slept
+while its group came, committed, and went back has read offsets that are older than the cluster's. The reading counts
+for a moment only, as clients at the cluster go on unknown to us; and only while no topic is deleted, as the offsets in
+a deleted topic are dropped only from the groups that are here by then.
 
 A group that is about to be given back is *closed*, in memory: clients can read it, and must retry requests that would
 change it. Its mover closes it before writing to the cluster, and it opens by itself if the mover does not come back,
@@ -295,8 +295,8 @@ class Adoptions:
         if error is not ErrorCode.NONE:
             return error
         adopted = self._mark(shard, kept.group_id, Mark.ADOPTED)
-        records = self._records(kept.group_id, reading.offsets)
         if len(reading.offsets) <= AT_ONCE:
+            records = self._records(kept.group_id, reading.offsets)
             try:
                 shard.append_and_apply_to_ledger([adopted, *records], kept)
             except RecordTooLarge:

@@ -276,7 +276,7 @@ class AskNodes(_Message, frozen=True):
 
 
 class NodeAnswer(_Message, frozen=True):
-    """The answer to a NodeQuestion; None if the node has failed to find it."""
+    """The answer to a NodeQuestion; None if the node has failed to find it, or does not serve the group."""
 
     number: int
     answer: bytes | None

@@ -12,7 +12,7 @@ from coordinator.api import private
 from coordinator.api.private import adopt_group, close_group, give_back_group, locate_groups
 from coordinator.api.table import Capabilities, load_declared_apis
 from coordinator.cluster_requests.model import TopicPartition, TransferredOffset
-from coordinator.jobs.expiry_task import delete_expired_offsets, delete_expired_ownership_marks
+from coordinator.jobs.expiry_task import delete_expired_marks, delete_expired_offsets
 from coordinator.migration.ledger import CONFIRMED_ABSENT_MAX, is_ledger, ledger_group_id
 from coordinator.migration.model import STALE, ClusterReading, Ownership
 from coordinator.migration.private_requests import CloseGroupStep
@@ -724,7 +724,7 @@ async def expire(gateway: Gateway) -> list[GroupId]:
     told: list[GroupId] = []
     adoptions = gateway.adoptions
     adoptions.on_given_back = told.append
-    await delete_expired_ownership_marks(adoptions, clock)
+    await delete_expired_marks(adoptions, clock)
     return told
 
 

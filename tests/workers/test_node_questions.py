@@ -4,6 +4,8 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,9 +14,12 @@ import pytest
 from coordinator.node import CommittedEndOffset, EndsByTopic
 from coordinator.overview.group_list import UnservedPart
 from coordinator.workers.messages import AskNodes, NodeAnswerPassedOn, NodesHaveAnswered
+from coordinator.workers.questions.answers import answer_question
 from coordinator.workers.questions.committed_ends import CommittedEndsQuery, EndsOfOtherNodes
 from coordinator.workers.questions.node_questions import NodeQuestions
-from protocol.newtypes import GroupId, Offset
+from protocol.newtypes import GroupId, Offset, Partition
+from tests.net import requests
+from tests.net.edge import Edge, settle
 
 G, H = GroupId("g"), GroupId("h")
 ENDS: EndsByTopic = {"t": {0: CommittedEndOffset(Offset(5), 1_700)}, "u": {}}
@@ -69,3 +74,28 @@ def test_the_question_survives_the_way_between_processes() -> None:
     assert msgspec.msgpack.decode(asking.sent[0].question, type=CommittedEndsQuery) == CommittedEndsQuery(
         G, {"t": (0, 1)}
     )
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+async def test_ends_leave_a_node_only_once_they_are_durable(tmp_path: Path, is_lost: bool) -> None:
+    edge, asking = Edge(tmp_path, flush_by_itself=False), Asking()
+    edge.connect().send(requests.commit(G, {0: 5}))
+    EndsOfOtherNodes(asking.questions).request_committed_offsets(
+        G, {requests.TOPIC: [0, 1]}, lambda _ends: None
+    )
+    node: Any = SimpleNamespace(group_access=edge.node.group_access)
+    answer = asyncio.ensure_future(answer_question(node, asking.sent[0].question))
+    await settle()
+    assert not answer.done(), "a crash can take the commit back"
+    if is_lost:
+        edge.manager.remove_groups_for_partition(Partition(0))
+    edge.flush()
+    found = await answer
+    if is_lost:
+        assert found is None
+        return
+    assert found is not None
+    ends = msgspec.msgpack.decode(found, type=EndsByTopic)
+    assert {topic: {part: end.offset for part, end in each.items()} for topic, each in ends.items()} == {
+        requests.TOPIC: {0: 5}
+    }

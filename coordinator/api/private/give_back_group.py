@@ -18,7 +18,7 @@ from protocol.private_messages import GiveBackGroupRequest, GiveBackGroupRespons
 
 
 def handle(node: Node, request: GiveBackGroupRequest, ctx: RequestContext) -> ParkedSentinel:
-    """Delete a group and its ownership marker if the group has no members and exactly these offsets."""
+    """Delete a group and its mark if the group has no members and exactly these offsets."""
     return run_work_and_respond(node, ctx, _give_back(node, request, ctx))
 
 

@@ -104,7 +104,7 @@ class PrivateNodes:
     # --- LocalCoordinator ---
 
     async def find_ownership(self, group: GroupId) -> Ownership:
-        """Return the ownership marker of the group here."""
+        """Return whether the group was taken over here."""
         return await self._ask(group, find_ownership(group))
 
     async def adopt(self, group: GroupId, reading: ClusterReading) -> Ownership:
@@ -130,7 +130,7 @@ class PrivateNodes:
         return await self._ask(group, fetch_offsets_of_group(group, doing))
 
     async def remove_group_if_unchanged(self, group: GroupId, offsets: Offsets) -> ErrorCode:
-        """Remove the group's marker and offsets, if its offsets are these."""
+        """Remove the group's mark and offsets, if its offsets are these."""
         return await self._ask(group, give_back_group(group, offsets))
 
     # --- the coordinator of a group ---

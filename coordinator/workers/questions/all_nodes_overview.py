@@ -20,7 +20,7 @@ class AllNodesOverview:
     """Asks all nodes, and merges their answers."""
 
     def __init__(self, questions: NodeQuestions) -> None:
-        """Put the questions by `questions`."""
+        """Ask other nodes through `questions`."""
         self._questions = questions
 
     async def list_groups(self, query: GroupListQuery) -> GroupListPage:

@@ -26,7 +26,7 @@ class EndsOfOtherNodes:
     """Asks other nodes for the ends that their groups have committed (`CommittedOffsetSource`)."""
 
     def __init__(self, questions: NodeQuestions) -> None:
-        """Put the questions by `questions`."""
+        """Ask other nodes through `questions`."""
         self._questions = questions
 
     def request_committed_offsets(self, group_id: GroupId, partitions: Partitions, done: EndsTaker) -> None:

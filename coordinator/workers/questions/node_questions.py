@@ -14,7 +14,7 @@ NO_ANSWER_S: Final = ANSWER_WITHIN_S + 5.0
 """The seconds after which the supervisor itself counts as stuck."""
 
 Done = Callable[[list[bytes], Sequence[UnservedPart]], None]
-"""Takes the answers of the nodes, and names those without an answer, and partitions that no node leads."""
+"""Takes the nodes' answers, and what is missing: nodes without an answer, and partitions that no node leads."""
 
 
 class _AskedQuestion(NamedTuple):

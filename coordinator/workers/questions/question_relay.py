@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a question of one process to all nodes, and passes their answers back: how an HTTP address shows all groups.
+"""Puts a question of one process to all nodes, or to the one that leads a group, and passes their answers back.
 
 The supervisor passes questions and answers on without decoding them.
 """
