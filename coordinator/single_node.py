@@ -5,6 +5,7 @@ import asyncio
 import gc
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import uvloop
 
@@ -64,10 +65,10 @@ def make_single_node(runtime: NodeRuntime, node_log: NodeLog) -> App:
 def _assemble(node: NodeComponents) -> NodeParts:
     topics = OwnTopics(node)
     return NodeParts(
-        lambda: open_listening_socket(node.settings, node.machine),
-        lambda: _lead_all_partitions(node),
+        partial(open_listening_socket, node.settings, node.machine),
+        partial(_lead_all_partitions, node),
         topics,
-        lambda broker: _make_cluster_view(node, broker),
+        partial(_make_cluster_view, node),
         DeclaredPartitionEnds(node.manager, node.settings, lambda: topics.store.catalogue),
         node.readiness.collect_ready_fields,
     )

@@ -4,14 +4,21 @@
 Their fields are in the schemas.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka.protocol.api_message import ApiMessage
 
 from protocol.newtypes import GroupId
 
+if TYPE_CHECKING:
 
-class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
+    class _Message(ApiMessage):
+        def __init__(self, *, version: int = 0, **fields: Any) -> None: ...
+else:
+    _Message = ApiMessage
+
+
+class AdoptGroupRequest(_Message, load_json="protocol.schemas"):
     """A group and the offsets that the cluster has for it; without offsets the request only asks for its state.
 
     `epoch` and `asked_ms` are copied from the response to an earlier request without offsets, sent before the cluster
@@ -26,7 +33,7 @@ class AdoptGroupRequest(ApiMessage, load_json="protocol.schemas"):
     offsets: list[Any] | None
 
 
-class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
+class AdoptGroupResponse(_Message, load_json="protocol.schemas"):
     """The state of a group, `adopted` if it was taken over, and the number of offsets that this request took over.
 
     The number is -1 if the request took nothing over. A `confirmed_absent` group exists neither here nor in the
@@ -42,14 +49,14 @@ class AdoptGroupResponse(ApiMessage, load_json="protocol.schemas"):
     taken: int
 
 
-class CloseGroupRequest(ApiMessage, load_json="protocol.schemas"):
+class CloseGroupRequest(_Message, load_json="protocol.schemas"):
     """A request to take one `CloseGroupStep` for a group."""
 
     group_id: GroupId
     step: int
 
 
-class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
+class CloseGroupResponse(_Message, load_json="protocol.schemas"):
     """The outcome of the step: NONE if it was taken or, for `ASK`, if the group could be closed.
 
     NON_EMPTY_GROUP: the group has members. GROUP_ID_NOT_FOUND: the node has nothing of the group.
@@ -58,7 +65,7 @@ class CloseGroupResponse(ApiMessage, load_json="protocol.schemas"):
     error_code: int
 
 
-class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
+class GiveBackGroupRequest(_Message, load_json="protocol.schemas"):
     """A group, and the offsets that were written to the cluster."""
 
     GivenTopic: Any
@@ -66,13 +73,13 @@ class GiveBackGroupRequest(ApiMessage, load_json="protocol.schemas"):
     offsets: list[Any]
 
 
-class GiveBackGroupResponse(ApiMessage, load_json="protocol.schemas"):
+class GiveBackGroupResponse(_Message, load_json="protocol.schemas"):
     """The outcome: NONE if the group now belongs to the cluster."""
 
     error_code: int
 
 
-class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
+class LocateGroupsRequest(_Message, load_json="protocol.schemas"):
     """The ids of groups to locate.
 
     `discard_readings` is set after the cluster has deleted data of these groups. For groups that are not here, the node
@@ -83,7 +90,7 @@ class LocateGroupsRequest(ApiMessage, load_json="protocol.schemas"):
     discard_readings: bool
 
 
-class LocateGroupsResponse(ApiMessage, load_json="protocol.schemas"):
+class LocateGroupsResponse(_Message, load_json="protocol.schemas"):
     """A flag for each group, in the order of the request: True if the group is here, or this node does not serve it."""
 
     error_code: int

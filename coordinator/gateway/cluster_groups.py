@@ -227,8 +227,7 @@ def _is_long(found: GroupsResponseOrError) -> bool:
 
 
 def _location(groups: list[str], discard_readings: bool) -> bytes:
-    make: Any = LocateGroupsRequest
-    request = make(version=0, group_ids=groups, discard_readings=discard_readings)
+    request = LocateGroupsRequest(version=0, group_ids=groups, discard_readings=discard_readings)
     header = RequestHeader(ApiKey.LOCATE_GROUPS, 0, CORRELATION_ID, GATEWAY_CLIENT_ID)
     return encode_request(find_message_codec(ApiKey.LOCATE_GROUPS, 0), header, request)
 

@@ -29,8 +29,6 @@ Partitions = Mapping[str, Collection[int]]
 """The numbers of partitions, by topic."""
 Ends = Mapping[str, Mapping[int, EndOffset]]
 """The known ends, by topic and partition."""
-DeclaredEnds = Mapping[str, Mapping[int, OffsetAndMetadata]]
-"""The offsets of each topic's end group, by topic and partition; a view that follows later commits."""
 
 
 Elsewhere = Callable[[Collection[Topic], Partitions | None], Awaitable[Ends]]
@@ -82,35 +80,23 @@ class DeclaredPartitionEnds:
         return ends
 
     async def _find_declared(self, partitions: Partitions | None) -> Ends:
-        """Return the ends of at least these partitions; None means all."""
-        topics = self._find_topics(partitions)
-        ends = await declared_ends(self._manager, topics, self._settings)
-        if self._elsewhere is None:
-            return ends
-        return {**ends, **await self._elsewhere(topics, partitions)}
-
-    def _find_topics(self, partitions: Partitions | None) -> Collection[Topic]:
-        catalogue = self._get_catalogue()
-        if partitions is None:
-            return catalogue.snapshot_topics()
-        found = map(catalogue.topics_by_name.get, partitions)
-        return [topic for topic in found if topic is not None]
-
-
-async def declared_ends(
-    manager: GroupMetadataManager, topics: Collection[Topic], settings: Settings
-) -> DeclaredEnds:
-    """Return the ends of all topics whose end groups this node leads, found in slices."""
-    ends: dict[str, Mapping[int, OffsetAndMetadata]] = {}
-    slices = Slices(manager.clock.nanos)
-    for topic in topics:
-        group_id = end_offsets_group_id(topic, settings)
-        kept = manager.find(group_id) if group_id else None
-        if kept is not None:
-            ends[topic.name] = kept.offsets.get_topic_offsets(topic.name)
-        if slices.is_over:
-            await slices.yield_to_event_loop()
-    return ends
+        """Return the ends of at least these partitions, found in slices; None means all."""
+        catalogue, ends = self._get_catalogue(), dict[str, Mapping[int, EndOffset]]()
+        topics = catalogue.snapshot_topics()
+        if partitions is not None:
+            found = map(catalogue.topics_by_name.get, partitions)
+            topics = [topic for topic in found if topic is not None]
+        slices = Slices(self._manager.clock.nanos)
+        for topic in topics:
+            group_id = end_offsets_group_id(topic, self._settings)
+            kept = self._manager.find(group_id) if group_id else None
+            if kept is not None:
+                ends[topic.name] = kept.offsets.get_topic_offsets(topic.name)
+            if slices.is_over:
+                await slices.yield_to_event_loop()
+        if self._elsewhere is not None:
+            ends |= await self._elsewhere(topics, partitions)
+        return ends
 
 
 async def sum_group_lag(kept: GroupEntry, ends: Ends, slices: Slices) -> int | None:

@@ -76,8 +76,7 @@ def _adopt_request(
             response.taken,
         )
 
-    make: Any = AdoptGroupRequest
-    message = make(
+    message = AdoptGroupRequest(
         group_id=group,
         epoch=reading.epoch,
         asked_ms=reading.asked_ms,
@@ -91,11 +90,10 @@ def close_group(group: GroupId, step: CloseGroupStep) -> ClusterRequest[ErrorCod
     """Ask the coordinator to take a step; the result is NONE, NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
     from protocol.private_messages import CloseGroupRequest
 
-    make: Any = CloseGroupRequest
     doing = f"asking whether group {group} could be given back"
     return _request(
         ApiKey.CLOSE_GROUP,
-        make(group_id=group, step=step),
+        CloseGroupRequest(group_id=group, step=step),
         lambda response: _read_error(response, _STAYS, doing),
     )
 
@@ -104,11 +102,12 @@ def give_back_group(group: GroupId, offsets: Offsets) -> ClusterRequest[ErrorCod
     """Ask the coordinator to remove a group; the result is NONE, CHANGED, NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND."""
     from protocol.private_messages import GiveBackGroupRequest
 
-    make: Any = GiveBackGroupRequest
-    kind = make.GivenTopic
+    kind = GiveBackGroupRequest.GivenTopic
     return _request(
         ApiKey.GIVE_BACK_GROUP,
-        make(group_id=group, offsets=list(make_topic_structs(offsets, kind, kind.GivenPartition))),
+        GiveBackGroupRequest(
+            group_id=group, offsets=list(make_topic_structs(offsets, kind, kind.GivenPartition))
+        ),
         lambda response: _read_error(response, {CHANGED, *_STAYS}, f"giving group {group} back"),
     )
 

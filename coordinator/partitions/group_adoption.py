@@ -20,7 +20,8 @@ log: it is *confirmed absent* for a moment, in memory. Its mark BEGUN is appende
 some time after the group (`Adoptions.expire_marks_in_steps`).
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -31,7 +32,7 @@ from coordinator.migration.ledger import is_ledger
 from coordinator.migration.model import CHANGED, STALE, ClusterReading, Mark, Ownership
 from coordinator.partitions.append_errors import get_unmapped_append_error_code
 from coordinator.partitions.manager import GroupMetadataManager
-from coordinator.partitions.shard import GroupEntry, Shard
+from coordinator.partitions.shard import GroupEntry, Shard, append_in_parts
 from coordinator.telemetry.logs import get_logger
 from coordinator.tickets import ReplyDependencies
 from protocol.errors import ErrorCode
@@ -55,7 +56,6 @@ CONFIRMED_ABSENT_MS: Final = 10_000
 
 MARKS_PER_STEP: Final = 50
 
-MigrationRecord = OffsetCommitRecord | GroupMetadataRecord
 Steps = Generator[None, None, Ownership]
 
 
@@ -303,11 +303,12 @@ class Adoptions:
                 pass  # they are long, and message.max.bytes is small
             else:
                 return ErrorCode.NONE
+        append = partial(shard.append_and_apply_to_ledger, kept=kept)
         shard.hidden[kept.group_id] = kept
         shard.append_and_apply_to_ledger([self._mark(shard, kept.group_id, Mark.UNDER_WAY)], kept)
         records = self._records(kept.group_id, reading.offsets)
         while some := list(islice(records, PER_STEP)):
-            _append_in_parts(shard, some, kept)
+            append_in_parts(append, some)
             yield
             error = self._may_store(shard, reading)
             if error is not ErrorCode.NONE:
@@ -321,6 +322,7 @@ class Adoptions:
         kept = shard.hidden.get(group_id)
         if kept is None:
             return True
+        append = partial(shard.append_and_apply_to_ledger, kept=kept)
         while kept.offsets.count:
             if not self._is_ours(shard):
                 return False
@@ -328,7 +330,7 @@ class Adoptions:
                 OffsetCommitRecord(group_id, topic, partition, None)
                 for topic, partition, _ in islice(kept.offsets.all(), PER_STEP)
             ]
-            _append_in_parts(shard, records, kept)
+            append_in_parts(append, records)
             yield
         if not self._is_ours(shard):
             return False
@@ -362,7 +364,8 @@ class Adoptions:
                 expired = shard.ledger.find_expired(some, until_wall_ms)
                 if expired:
                     removals = [shard.ledger.make_mark(group, None, now_wall_ms) for group in expired]
-                    _append_in_parts(shard, [shard.ledger.make_removal_count(now_wall_ms), *removals])
+                    count = shard.ledger.make_removal_count(now_wall_ms)
+                    append_in_parts(shard.append_and_apply_to_ledger, [count, *removals])
                 for group in expired:
                     self.on_given_back(group)
                 yield len(expired)
@@ -398,20 +401,6 @@ def _is_about_to_begin(shard: Shard, group_id: GroupId) -> bool:
     return (
         group_id in shard.ledger.confirmed_absent and kept is not None and kept.group.has_members_or_pending
     )
-
-
-def _append_in_parts(
-    shard: Shard, records: Sequence[MigrationRecord], kept: GroupEntry | None = None
-) -> None:
-    """Append records of the ledger, or of a hidden group, that need not stay in one batch. Raises RecordTooLarge."""
-    try:
-        shard.append_and_apply_to_ledger(records, kept)
-    except RecordTooLarge:
-        if len(records) == 1:
-            raise
-        middle = len(records) // 2
-        _append_in_parts(shard, records[:middle], kept)
-        _append_in_parts(shard, records[middle:], kept)
 
 
 def _is_there(kept: GroupEntry, place: TopicPartition, offset: TransferredOffset) -> bool:

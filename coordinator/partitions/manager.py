@@ -14,7 +14,7 @@ from coordinator.logs.group_log import LogWriter
 from coordinator.migration.ledger import ledger_group_id
 from coordinator.partitions.append_errors import get_client_error_code, get_unmapped_append_error_code
 from coordinator.partitions.deleted_topics import DeletedTopics
-from coordinator.partitions.shard import GroupEntry, Shard
+from coordinator.partitions.shard import GroupEntry, Shard, append_in_parts
 from coordinator.partitions.unloading import PartitionUnloader
 from coordinator.runtime.clock import Clock
 from coordinator.runtime.timers import DeadlineScheduler
@@ -29,7 +29,7 @@ from protocol.placement import GroupPlacementTally, partition_for
 from storage.errors import RecordTooLarge
 from storage.format.batch_builder import BATCH_BYTES_MAX
 from storage.format.offset_record import TOMBSTONE_BYTES_MIN, count_committed_offsets
-from storage.format.records import Record, TopicOffsetCommits
+from storage.format.records import TopicOffsetCommits
 
 LOGGER: Final = "groups"
 log = get_logger(LOGGER)
@@ -256,7 +256,7 @@ class GroupMetadataManager:
             if ledger.confirmed_absent:
                 kept.shard.append_and_apply_mark(ledger.make_first_mark(kept.group_id, self.clock.wall_ms()))
             if outcome.independent:
-                self._append_in_parts(kept.shard, records)
+                append_in_parts(kept.shard.append_and_apply, records)
             else:
                 kept.shard.append_and_apply(records)
         except RecordTooLarge as error:
@@ -271,22 +271,6 @@ class GroupMetadataManager:
             )
             return False
         return True
-
-    def _append_in_parts(self, shard: Shard, records: list[Record]) -> None:
-        """Append records in one batch, or in several if no batch holds all of them.
-
-        Raises RecordTooLarge if a single record fits in no batch; those before it have been appended.
-        """
-        try:
-            shard.append_and_apply(records)
-        except RecordTooLarge:
-            if len(records) == 1:
-                raise
-        else:
-            return
-        middle = len(records) // 2
-        self._append_in_parts(shard, records[:middle])
-        self._append_in_parts(shard, records[middle:])
 
     def _wake(self, kept: GroupEntry) -> None:
         if kept.armed_ms > self._timers.deadline_cutoff_ms:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The groups of one partition of `__consumer_offsets`, and the appends that change them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from coordinator.groups.classic.group import ClassicGroup
@@ -16,6 +16,7 @@ from coordinator.migration.model import Mark
 from coordinator.tickets import DURABLE, DurabilityTicket, find_later_ticket
 from protocol.newtypes import GroupId, Partition
 from protocol.placement import GroupPlacementTally
+from storage.errors import RecordTooLarge
 from storage.format.records import (
     GroupMetadataRecord,
     OffsetAndMetadata,
@@ -288,3 +289,18 @@ class Shard:
             kept.group.mark_dead_and_uncount()
             kept.offsets.subtract_from_totals()
             self.absence_ticket = find_later_ticket(self.absence_ticket, kept.ticket)
+
+
+def append_in_parts(append: Callable[[Sequence[Record]], None], records: Sequence[Record]) -> None:
+    """Append records that need not stay together in one batch, or in several if no batch holds all of them.
+
+    Raises RecordTooLarge if a single record fits in no batch; those before it have been appended.
+    """
+    try:
+        append(records)
+    except RecordTooLarge:
+        if len(records) == 1:
+            raise
+        middle = len(records) // 2
+        append_in_parts(append, records[:middle])
+        append_in_parts(append, records[middle:])

@@ -88,8 +88,7 @@ def _rows(topics: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _response(owned: Ownership) -> AdoptGroupResponse:
-    make: Any = AdoptGroupResponse
-    response: AdoptGroupResponse = make(
+    return AdoptGroupResponse(
         version=0,
         error_code=int(owned.error),
         adopted=owned.is_adopted,
@@ -98,7 +97,6 @@ def _response(owned: Ownership) -> AdoptGroupResponse:
         asked_ms=owned.asked_ms,
         taken=owned.taken,
     )
-    return response
 
 
 def error_response(request: AdoptGroupRequest, error: ErrorCode, version: int) -> AdoptGroupResponse:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The private api CloseGroup v0: reports whether a group can be given back, and closes it to changes until then."""
 
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import RequestContext
 from coordinator.api.declaration import Api
@@ -30,9 +30,7 @@ def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> Close
 
 def error_response(request: CloseGroupRequest, error: ErrorCode, version: int) -> CloseGroupResponse:
     """Return the response, which has only an error."""
-    make: Any = CloseGroupResponse
-    response: CloseGroupResponse = make(version=version, error_code=int(error))
-    return response
+    return CloseGroupResponse(version=version, error_code=int(error))
 
 
 API: Final = Api(

@@ -2,7 +2,7 @@
 """The private api GiveBackGroup v0: gives a group back to the cluster, which has its offsets already."""
 
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
@@ -38,9 +38,7 @@ def _give_back(
 
 def error_response(request: GiveBackGroupRequest, error: ErrorCode, version: int) -> GiveBackGroupResponse:
     """Return the response, which has only an error."""
-    make: Any = GiveBackGroupResponse
-    response: GiveBackGroupResponse = make(version=version, error_code=int(error))
-    return response
+    return GiveBackGroupResponse(version=version, error_code=int(error))
 
 
 API: Final = Api(

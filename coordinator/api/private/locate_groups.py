@@ -2,7 +2,7 @@
 """The private api LocateGroups v0: reports which groups are here; for the others a gateway asks the cluster."""
 
 from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 from coordinator.api.context import ParkedSentinel, RequestContext
 from coordinator.api.declaration import Api
@@ -36,9 +36,7 @@ def _locate(
 
 
 def _response(error: ErrorCode, here: list[bool]) -> LocateGroupsResponse:
-    make: Any = LocateGroupsResponse
-    response: LocateGroupsResponse = make(version=0, error_code=int(error), here=here)
-    return response
+    return LocateGroupsResponse(version=0, error_code=int(error), here=here)
 
 
 def error_response(request: LocateGroupsRequest, error: ErrorCode, version: int) -> LocateGroupsResponse:
