@@ -36,9 +36,9 @@ OPTIONAL: Final[Mapping[ApiKey, VersionRange]] = {
     ApiKey.SASL_HANDSHAKE: VersionRange(1, 1),
     ApiKey.SASL_AUTHENTICATE: VersionRange(0, 1),
 }
-"""The versions of requests that a broker behind a gateway may lack, and of those that only commands send.
+"""The versions of requests that a broker behind a gateway need not have, and of requests that only commands send.
 
-Older brokers lack the requests for the group types that they lack (KIP-848, KIP-1071, KIP-932).
+An older broker has no requests for the types of groups that it does not support (KIP-848, KIP-1071, KIP-932).
 """
 
 Read = Callable[[Any], Generator[None, None, T]]

@@ -106,7 +106,9 @@ class WorkerNode:
                 node.committed_groups, node.clock, node.lag, self.cluster_ends, answer_within_s
             )
         leads, nanos = node.group_access.leads, node.clock.nanos
-        elsewhere = partial(fetch_ends_of_other_nodes, self._ends_of_others, node.settings, leads, nanos)
+        elsewhere = partial(
+            fetch_ends_of_other_nodes, self._ends_of_others.fetch, node.settings, leads, nanos
+        )
         return DeclaredPartitionEnds(
             node.manager, node.settings, lambda: self.topics.replica.catalogue, elsewhere
         )

@@ -2,7 +2,6 @@
 """The ends that groups of other nodes declare."""
 
 import asyncio
-from collections.abc import Callable
 from itertools import count
 
 from coordinator.catalogue.topic import Topic
@@ -29,21 +28,20 @@ class Others:
         self._silent = silent
         self._refusing = refusing
 
-    def request_committed_offsets(
-        self, group_id: GroupId, partitions: Partitions, done: Callable[[EndsByTopic | None], None]
-    ) -> None:
+    async def fetch(self, group_id: GroupId, partitions: Partitions) -> EndsByTopic | None:
         self.asked.append((group_id, {name: list(each) for name, each in partitions.items()}))
         found = {
             name: {0: CommittedEndOffset(Offset(7), 0)} for name, each in partitions.items() if 0 in each
         }
-        if group_id != self._silent:
-            asyncio.get_running_loop().call_soon(done, None if group_id == self._refusing else found)
+        if group_id == self._silent:
+            await asyncio.get_running_loop().create_future()
+        return None if group_id == self._refusing else found
 
 
 async def ends(others: Others, *topics: Topic) -> dict[str, dict[int, int]]:
     clock = count()
     found = await fetch_ends_of_other_nodes(
-        others, Settings(), lambda group: group == OURS, lambda: next(clock), topics
+        others.fetch, Settings(), lambda group: group == OURS, lambda: next(clock), topics
     )
     return {name: {partition: end.offset for partition, end in each.items()} for name, each in found.items()}
 

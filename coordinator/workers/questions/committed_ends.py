@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ends of partitions that groups of other nodes have committed."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from coordinator.api.end_offsets_from_end_groups import find_group_committed_ends
@@ -31,12 +33,22 @@ class EndsOfOtherNodes:
 
     def request_committed_offsets(self, group_id: GroupId, partitions: Partitions, done: EndsTaker) -> None:
         """Call `done` with the ends that the group has committed in these partitions; None if not known now."""
-        query = CommittedEndsQuery(group_id, {topic: tuple(each) for topic, each in partitions.items()})
-        self._questions.put(
-            msgspec.msgpack.encode(query),
-            group_id,
-            lambda answers, _missing: done(_ENDS.decode(answers[0]) if answers else None),
-        )
+        question = _encode(group_id, partitions)
+        self._questions.put(question, group_id, lambda answers, _missing: done(_decode(answers)))
+
+    async def fetch(self, group_id: GroupId, partitions: Partitions) -> EndsByTopic | None:
+        """As `request_committed_offsets`; return the ends. Raises TimeoutError if the supervisor does not answer."""
+        answers, _ = await self._questions.ask(_encode(group_id, partitions), group_id)
+        return _decode(answers)
+
+
+def _encode(group_id: GroupId, partitions: Partitions) -> bytes:
+    query = CommittedEndsQuery(group_id, {topic: tuple(each) for topic, each in partitions.items()})
+    return msgspec.msgpack.encode(query)
+
+
+def _decode(answers: Sequence[bytes]) -> EndsByTopic | None:
+    return _ENDS.decode(answers[0]) if answers else None
 
 
 async def answer_committed_ends(group_access: GroupAccess, query: CommittedEndsQuery) -> bytes | None:

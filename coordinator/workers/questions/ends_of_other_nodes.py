@@ -2,14 +2,14 @@
 """Fetches the ends that groups of other nodes declare, for the lag in metrics and lists, which need not be exact."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Final
 
 from coordinator.catalogue.topic import Topic
 from coordinator.catalogue.topic_configs import end_offsets_group_id
 from coordinator.config import Settings
-from coordinator.node import CommittedEndOffset, CommittedOffsetSource, EndsByTopic, Partitions
+from coordinator.node import CommittedEndOffset, EndsByTopic, Partitions
 from coordinator.runtime.slices import Nanos, Slices
 from coordinator.workers.questions.cluster_end_requests import split_into_questions
 from protocol.newtypes import GroupId
@@ -17,9 +17,12 @@ from protocol.newtypes import GroupId
 ANSWER_WITHIN_S: Final = 1.0
 """The seconds for all answers; the ends that have not come by then are unknown."""
 
+FetchEnds = Callable[[GroupId, Partitions], Awaitable[EndsByTopic | None]]
+"""Returns the ends that a group has committed in these partitions; None if they are not known now."""
+
 
 async def fetch_ends_of_other_nodes(
-    source: CommittedOffsetSource,
+    fetch: FetchEnds,
     settings: Settings,
     leads: Callable[[GroupId], bool],
     nanos: Nanos,
@@ -45,17 +48,6 @@ async def fetch_ends_of_other_nodes(
         async with asyncio.timeout(ANSWER_WITHIN_S):
             for group_id, named in elsewhere.items():
                 for piece in split_into_questions(named):
-                    for topic_name, known in (await _ask(source, group_id, piece) or {}).items():
+                    for topic_name, known in (await fetch(group_id, piece) or {}).items():
                         ends.setdefault(topic_name, {}).update(known)
     return ends
-
-
-async def _ask(source: CommittedOffsetSource, group_id: GroupId, wanted: Partitions) -> EndsByTopic | None:
-    answer: asyncio.Future[EndsByTopic | None] = asyncio.get_running_loop().create_future()
-
-    def done(ends: EndsByTopic | None) -> None:
-        if not answer.done():  # after the time for answers it is cancelled
-            answer.set_result(ends)
-
-    source.request_committed_offsets(group_id, wanted, done)
-    return await answer
