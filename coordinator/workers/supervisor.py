@@ -308,24 +308,27 @@ class Supervisor:
             case messages.ProcessCannotServe():
                 log.error("a worker cannot serve", node=node, reason=message.reason)
                 self.fleet.note_start_failed(worker, f"worker {node}: {message.reason}")
-            case _:
-                self._asked_of_others(node, message)
-
-    def _asked_of_others(self, node: int, message: messages.FromWorker) -> None:
-        match message:
-            case messages.AskNodes():
-                self._ask_nodes(message, self.workers[node].send)
             case messages.NodeAnswer():
                 self.questions.receive_answer(node, message)
+            case _:
+                self._asked_of_others(worker.send, message)
+
+    def _asked_of_others(
+        self, reply: Callable[[messages.FromSupervisor], None], message: messages.FromWorker
+    ) -> None:
+        """Pass on what a process asks; `reply` sends to this process, and not to the node's next one."""
+        match message:
+            case messages.AskNodes():
+                self._ask_nodes(message, reply)
             case messages.GroupGivenBackToCluster() if self.gateways is not None:
                 self.gateways.send_forget_group(message.group_id)
             case messages.AskTopicRefresh() if self.upstream is not None:
                 self.upstream.refresh_soon()
             case messages.UpstreamEndOffsetsQuery() if self.upstream is not None:
                 self._tasks.start(
-                    self._send_cluster_ends(self.upstream, node, message),
+                    self._send_cluster_ends(self.upstream, reply, message),
                     "ends of the cluster's partitions",
-                    lambda _error: self._send(node, messages.UpstreamEndOffsetsReply(message.request, None)),
+                    lambda _error: reply(messages.UpstreamEndOffsetsReply(message.request, None)),
                 )
 
     def _ask_nodes(self, asked: messages.AskNodes, reply: Reply) -> None:
@@ -352,10 +355,13 @@ class Supervisor:
         return str(self.shared.failed.get(partition, "its journal is damaged"))
 
     async def _send_cluster_ends(
-        self, upstream: "UpstreamSync", node: int, asked: messages.UpstreamEndOffsetsQuery
+        self,
+        upstream: "UpstreamSync",
+        reply: Callable[[messages.UpstreamEndOffsetsReply], None],
+        asked: messages.UpstreamEndOffsetsQuery,
     ) -> None:
         ends = await upstream.fetch_end_offsets(asked.partitions)
-        self._send(node, messages.UpstreamEndOffsetsReply(asked.request, ends))
+        reply(messages.UpstreamEndOffsetsReply(asked.request, ends))
 
     def _serves(self, worker: WorkerProcess[messages.FromWorker], message: messages.WorkerListening) -> None:
         self.serving[worker.node_id] = message

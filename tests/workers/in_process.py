@@ -27,6 +27,7 @@ class Line(asyncio.Transport):
         self._protocol = protocol
         self.other: Line
         self._is_open = True
+        self._held: list[bytes] | None = None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_open:
@@ -39,8 +40,21 @@ class Line(asyncio.Transport):
         return not self._is_open
 
     def arrived(self, data: bytes) -> None:
-        if self._is_open:
+        if self._held is not None:
+            self._held.append(data)
+        elif self._is_open:
             self._protocol.data_received(data)
+
+    def hold(self) -> None:
+        """From now on what arrives is not read before `release`."""
+        self._held = []
+
+    def release(self) -> None:
+        """Read what has arrived since `hold`."""
+        assert self._held is not None, "not held"
+        held, self._held = self._held, None
+        for data in held:
+            self.arrived(data)
 
     def close(self) -> None:
         """Both ends hear that it is over, once what was written before has arrived."""

@@ -17,6 +17,8 @@ from coordinator.catalogue.topics import Draft
 from coordinator.config import Address, Settings
 from coordinator.config.storage_settings import make_storage_settings
 from coordinator.host_resources import HostResources
+from coordinator.node import EndsByTopic
+from coordinator.workers.questions.committed_ends import EndsOfOtherNodes
 from coordinator.workers.supervisor import Supervisor
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, Partition
@@ -208,6 +210,41 @@ def test_what_a_killed_worker_acknowledged_is_served_by_its_replacement() -> Non
             more = host.supervisor.assignment.places[partition].epoch - epochs[partition]
             assert more == (1 if partition in had else 0)
         assert host.supervisor.fleet.restarts.total_deaths_of_node(1) == 1
+
+    simulate(story)
+
+
+def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -> None:
+    """Both number their questions from 1."""
+
+    async def story(host: Host) -> None:
+        led_by_other = next(each for each in range(PARTITIONS) if host.leader(each) == 2)
+        group = group_in(led_by_other)
+
+        def ask(partition: int) -> list[EndsByTopic | None]:
+            node = host.launch.running[1].worker.node
+            assert node is not None
+            heard: list[EndsByTopic | None] = []
+            ends = EndsOfOtherNodes(node.questions)
+            ends.request_committed_offsets(GroupId(group), {requests.TOPIC: [partition]}, heard.append)
+            return heard
+
+        await host.ask(led_by_other, requests.commit(group, {0: 7, 1: 8}))
+        line = host.launch.running[2].lines[0]
+        line.hold()
+        asked_before = ask(0)
+        host.launch.running[1].kill()
+        await host.until(lambda: host.launch.launches == 3, "another process")
+        await host.until(lambda: host.launch.running[1].worker.node is not None, "its node")
+        asked = ask(1)
+        await asyncio.sleep(0.01)
+        line.release()
+        await host.until(lambda: asked, "the answer")
+        (ends,) = asked
+        assert ends is not None
+        assert {part: end.offset for part, end in ends[requests.TOPIC].items()} == {1: 8}
+        assert not asked_before
+        await host.until_served()
 
     simulate(story)
 
