@@ -287,11 +287,11 @@ def compacted_to_nothing_in_front(log: Log) -> None:
 
 def taken_over(log: Log) -> None:
     """Marks of two groups: one that was taken over in parts, and one that was given back and taken over again."""
-    book = ledger_group_id(Partition(log.partition), PARTITIONS)
+    ledger = ledger_group_id(Partition(log.partition), PARTITIONS)
     healthy(log)
     for topic, marks in {log.group: (1, 0), "other": (0, 1, None, 0)}.items():
         for mark in marks:
-            log.add(commit(book, mark, topic=topic, at=NOW - 8 * DAY), at=NOW - 30 * MINUTE)
+            log.add(commit(ledger, mark, topic=topic, at=NOW - 8 * DAY), at=NOW - 30 * MINUTE)
 
 
 MUST_PASS: Mapping[str, Callable[[Log], object]] = {

@@ -43,7 +43,7 @@ def command(*arguments: str, **environment: str) -> "subprocess.CompletedProcess
     )
 
 
-def book_of(partition: int) -> str:
+def ledger_of(partition: int) -> str:
     """The group that holds the marks of this partition's groups."""
     names = (f"{LEDGER_PREFIX}{number}" for number in count())
     return next(name for name in names if partition_for(GroupId(name), PARTITIONS) == partition)
@@ -95,7 +95,7 @@ def test_exit_code_is_0_for_a_clean_log_and_1_for_findings_of_that_severity(
 ) -> None:
     log = healthy(Log(tmp_path / "log", 3))
     log.add(
-        commit(book_of(3), 0, topic=log.group)
+        commit(ledger_of(3), 0, topic=log.group)
     )  # a gateway's mark, which is no group and no committed offset
     assert run(spark, tmp_path / "log", tmp_path / "out", "--compacted") == cli.EXIT_CLEAN
     summary = msgspec.json.decode((tmp_path / "out" / "summary.json").read_bytes())

@@ -66,11 +66,11 @@ class Gateway:
     async def adopt(
         self, group: str, offsets: Offsets | None, metadata: str = "", epoch: int | None = None
     ) -> tuple[ErrorCode, bool, int]:
-        """(error, whether it is taken over, how many offsets were taken); with the epoch of now, or that one."""
+        """(error, whether it is taken over, how many offsets were taken or -1); with the epoch of now, or that one."""
         mark = await self.mark(group)
         heard = (mark.epoch if epoch is None else epoch, mark.asked_ms)
         body = adopted(await self.ask(adopt_frame(group, offsets, metadata, heard)))
-        return ErrorCode(body.error_code), body.adopted, max(body.taken, 0)
+        return ErrorCode(body.error_code), body.adopted, body.taken
 
     async def mark(self, group: str) -> Any:
         """The answer to the question how it is with a group."""
@@ -235,12 +235,12 @@ def group(led: Led) -> str:
 
 
 async def test_a_group_is_taken_over_once(gateway: Gateway, group: str) -> None:
-    assert await gateway.adopt(group, None) == (NONE, False, 0)
+    assert await gateway.adopt(group, None) == (NONE, False, -1)
     assert await gateway.adopt(group, {0: 5, 3: 7}) == (NONE, True, 2)
     assert await gateway.fetch(group) == {0: 5, 3: 7}
     assert await gateway.commit(group, {0: 6}) is NONE
-    assert await gateway.adopt(group, {0: 5, 4: 9}) == (NONE, True, 0)
-    assert await gateway.adopt(group, None) == (NONE, True, 0)
+    assert await gateway.adopt(group, {0: 5, 4: 9}) == (NONE, True, -1)
+    assert await gateway.adopt(group, None) == (NONE, True, -1)
     assert await gateway.fetch(group) == {0: 6, 3: 7}
 
 
@@ -270,7 +270,7 @@ async def test_a_group_that_may_be_at_the_cluster_has_no_members_here(gateway: G
     for version, error in {8: ErrorCode.ILLEGAL_GENERATION, 9: ErrorCode.GROUP_ID_NOT_FOUND}.items():
         frame = requests.commit(group, {0: 1}, member_id="m", generation=3, version=version)
         assert commit_error(await gateway.ask(frame), version) is error
-    assert await gateway.adopt(group, None) == (NONE, False, 0)
+    assert await gateway.adopt(group, None) == (NONE, False, -1)
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2])
@@ -281,7 +281,7 @@ async def test_a_group_that_was_deleted_is_not_taken_over_again(
     assert await gateway.delete(group) is NONE
     for epoch in range(1, epochs + 1):
         await gateway.reload(epoch)
-    assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
+    assert await gateway.adopt(group, {0: 5}) == (NONE, True, -1)
     assert await gateway.fetch(group) == {}
 
 
@@ -290,7 +290,7 @@ async def test_a_group_that_has_offsets_here_keeps_them(gateway: Gateway, group:
     assert await gateway.commit(group, {0: 9}) is NONE
     gateway.led.manager.needs_marks = True
     assert await gateway.fetch(group) == {0: 9}
-    assert await gateway.adopt(group, {0: 5, 1: 5}) == (NONE, True, 0)
+    assert await gateway.adopt(group, {0: 5, 1: 5}) == (NONE, True, -1)
     await gateway.reload(1)
     assert await gateway.fetch(group) == {0: 9}
 
@@ -304,7 +304,7 @@ async def test_what_fits_in_no_batch_is_taken_over_in_parts_and_given_back(
     assert await gateway.fetch(group) == offsets
     assert await gateway.give_back(group, offsets, metadata) is NONE
     await gateway.reload(2)
-    assert await gateway.adopt(group, None) == (NONE, False, 0)
+    assert await gateway.adopt(group, None) == (NONE, False, -1)
     assert gateway.led.manager.env.usage.offsets == 1, "how often a group was given back"
 
 
@@ -382,8 +382,8 @@ async def test_a_group_that_is_only_being_taken_over_is_not_here(gateway: Gatewa
 
 
 async def test_of_what_the_node_does_not_serve_it_says_why_itself(gateway: Gateway, group: str) -> None:
-    book = ledger_group_id(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
-    assert await gateway.locate(book) == [True]
+    ledger = ledger_group_id(partition_for(GroupId(group), len(PARTITIONS)), len(PARTITIONS))
+    assert await gateway.locate(ledger) == [True]
     for partition in PARTITIONS:
         gateway.led.leadership.resign(partition, LeaderEpoch(1))
     assert await gateway.locate(group) == [True]
@@ -431,7 +431,7 @@ async def test_a_part_of_an_adoption_is_of_no_group_and_is_cleared_away(gateway:
         assert await gateway.fetch(group) is LOADING
         assert await gateway.commit(group, {0: 1}) is LOADING
         assert group not in await gateway.list()
-        assert await gateway.adopt(group, None) == (NONE, False, 0)
+        assert await gateway.adopt(group, None) == (NONE, False, -1)
         await gateway.reload(epoch)
     assert await gateway.adopt(group, {1: 3}) == (NONE, True, 1)
     await gateway.reload(3)
@@ -456,7 +456,7 @@ async def test_a_group_with_members_is_not_given_back(gateway: Gateway, group: s
     await gateway.adopt(group, {})
     await gateway.ask(requests.join(group, version=3))
     assert await gateway.give_back(group, {}) is ErrorCode.NON_EMPTY_GROUP
-    assert await gateway.adopt(group, None) == (NONE, True, 0)
+    assert await gateway.adopt(group, None) == (NONE, True, -1)
 
 
 # --- closed groups ---
@@ -533,8 +533,8 @@ async def test_what_cannot_go_is_not_closed(gateway: Gateway, group: str, step: 
     assert await gateway.step(group, step) is ErrorCode.NON_EMPTY_GROUP
     shard = gateway.led.manager.owned_partitions[partition_for(GroupId(group), len(PARTITIONS))]
     assert shard.ledger.closed == {}
-    book = ledger_group_id(shard.partition, len(PARTITIONS))
-    assert await gateway.step(book, step) is ErrorCode.INVALID_GROUP_ID
+    ledger = ledger_group_id(shard.partition, len(PARTITIONS))
+    assert await gateway.step(ledger, step) is ErrorCode.INVALID_GROUP_ID
     assert await gateway.step(group, 3) is ErrorCode.INVALID_REQUEST
 
 
@@ -601,7 +601,7 @@ async def test_what_was_read_before_a_group_came_and_went_is_not_stored(
     assert await gateway.give_back(group, {0: 6}) is NONE
     for epoch in range(1, epochs + 1):
         await gateway.reload(epoch)
-    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
+    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, -1)
     assert await gateway.fetch(group) is LOADING
     assert await gateway.adopt(group, {0: 6}) == (NONE, True, 1)
 
@@ -613,7 +613,7 @@ async def test_what_was_read_before_a_give_back_that_was_broken_off_is_not_store
     await gateway.adopt(group, MANY)
     steps: Any = gateway.adoptions.remove_group_if_unchanged(ReplyDependencies(), GroupId(group), table(MANY))
     break_off(steps, after=5)  # it is to go: the cluster's offsets count
-    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, 0)
+    assert await gateway.adopt(group, {0: 5}, epoch=asleep) == (STALE, False, -1)
     assert await gateway.adopt(group, {0: 7}) == (NONE, True, 1)
 
 
@@ -665,7 +665,7 @@ async def test_a_group_that_begins_is_marked_with_its_first_record(gateway: Gate
     answer = await gateway.mark(group)
     assert (answer.adopted, answer.confirmed_absent) == (True, False)
     await gateway.reload(1)
-    assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
+    assert await gateway.adopt(group, {0: 5}) == (NONE, True, -1)
     assert await gateway.fetch(group) == {0: 1}
 
 
@@ -749,7 +749,7 @@ async def test_the_mark_of_a_group_that_began_here_outlives_it_for_as_long_as_of
     assert await expire(gateway) == [group]
     await gateway.reload(2)
     assert not (await gateway.mark(group)).adopted
-    assert await gateway.adopt(group, {0: 1}, epoch=asleep) == (STALE, False, 0)
+    assert await gateway.adopt(group, {0: 1}, epoch=asleep) == (STALE, False, -1)
     assert gateway.led.manager.env.usage.offsets == 1, "the count"
 
 
@@ -768,26 +768,26 @@ async def test_the_mark_of_a_group_that_is_there_or_that_came_from_the_cluster_s
         assert await expire(gateway) == []
     assert await gateway.fetch(other) == {}
     assert (await gateway.mark(group)).adopted
-    assert await gateway.adopt(other, {0: 5}) == (NONE, True, 0)
+    assert await gateway.adopt(other, {0: 5}) == (NONE, True, -1)
 
 
-async def test_no_client_sees_or_touches_a_book(gateway: Gateway, group: str) -> None:
+async def test_no_client_sees_or_touches_a_ledger(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
-    book = ledger_group_id(Partition(1), len(PARTITIONS))
+    ledger = ledger_group_id(Partition(1), len(PARTITIONS))
     for needs_marks in (True, False):
         gateway.led.manager.needs_marks = needs_marks
         assert await gateway.list() == {group}
-        assert await gateway.fetch(book) == {}
-        assert await gateway.commit(book, {0: 5}) is ErrorCode.INVALID_GROUP_ID
-        assert await gateway.delete(book) is ErrorCode.GROUP_ID_NOT_FOUND
+        assert await gateway.fetch(ledger) == {}
+        assert await gateway.commit(ledger, {0: 5}) is ErrorCode.INVALID_GROUP_ID
+        assert await gateway.delete(ledger) is ErrorCode.GROUP_ID_NOT_FOUND
         frame = await gateway.ask(
-            requests.request(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=[book]))
+            requests.request(ApiKey.DESCRIBE_GROUPS, 0, DescribeGroupsRequest(groups=[ledger]))
         )
         (described,) = requests.answer(ApiKey.DESCRIBE_GROUPS, 0, frame).groups
         assert (described.group_state, described.members) == ("Dead", [])
-        assert (await gateway.adopt(book, {0: 1}))[0] is ErrorCode.INVALID_GROUP_ID
-        assert await gateway.give_back(book, {}) is ErrorCode.INVALID_GROUP_ID
-    assert await gateway.adopt(group, None) == (NONE, True, 0)
+        assert (await gateway.adopt(ledger, {0: 1}))[0] is ErrorCode.INVALID_GROUP_ID
+        assert await gateway.give_back(ledger, {}) is ErrorCode.INVALID_GROUP_ID
+    assert await gateway.adopt(group, None) == (NONE, True, -1)
 
 
 async def test_the_mark_is_a_record_that_kafkas_tools_read(gateway: Gateway, group: str) -> None:
@@ -799,11 +799,11 @@ async def test_the_mark_is_a_record_that_kafkas_tools_read(gateway: Gateway, gro
         for record in records
         if isinstance(record, OffsetCommitRecord) and record.value is not None
     ]
-    book = ledger_group_id(Partition(1), len(PARTITIONS))
-    assert sorted(found) == [(book, group, 0, 0), (group, requests.TOPIC, 0, 5)]
+    ledger = ledger_group_id(Partition(1), len(PARTITIONS))
+    assert sorted(found) == [(ledger, group, 0, 0), (group, requests.TOPIC, 0, 5)]
 
 
-async def test_expiry_and_deleted_topics_leave_the_book_alone(gateway: Gateway, group: str) -> None:
+async def test_expiry_and_deleted_topics_leave_the_ledger_alone(gateway: Gateway, group: str) -> None:
     await gateway.adopt(group, {0: 5})
     manager = gateway.led.manager
     for _ in manager.delete_offsets_of_topics(frozenset({group, requests.TOPIC})):
@@ -811,7 +811,7 @@ async def test_expiry_and_deleted_topics_leave_the_book_alone(gateway: Gateway, 
     for kept in list(manager.current_groups()):
         sum(manager.expire_offsets_in_steps(kept, 1 << 60))
     await gateway.reload(1)
-    assert await gateway.adopt(group, {0: 5}) == (NONE, True, 0)
+    assert await gateway.adopt(group, {0: 5}) == (NONE, True, -1)
     assert await gateway.fetch(group) == {}
 
 
@@ -906,9 +906,9 @@ async def test_what_is_no_offset_is_refused(gateway: Gateway, group: str, offset
 
 @pytest.mark.parametrize("partitions", [1, 3, 50])
 def test_each_partition_has_a_book_that_belongs_to_it(partitions: int) -> None:
-    books = [ledger_group_id(Partition(partition), partitions) for partition in reversed(range(partitions))]
-    assert [partition_for(book, partitions) for book in books] == list(reversed(range(partitions)))
-    assert all(map(is_ledger, books))
+    ledgers = [ledger_group_id(Partition(partition), partitions) for partition in reversed(range(partitions))]
+    assert [partition_for(ledger, partitions) for ledger in ledgers] == list(reversed(range(partitions)))
+    assert all(map(is_ledger, ledgers))
     assert ledger_group_id(Partition(0), 1) == f"{LEDGER_PREFIX}0"
 
 
@@ -984,7 +984,7 @@ class Story:
         error, adopted, taken = await self.gateway.adopt(self.group, self.cluster)
         if error is NONE:
             assert adopted
-            assert taken == (0 if self.here is not None else len(self.cluster))
+            assert taken == (-1 if self.here is not None else len(self.cluster))
             if self.here is None:
                 self.here = dict(self.cluster)
             return

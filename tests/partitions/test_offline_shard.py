@@ -19,7 +19,7 @@ from storage.recovery.full_check import check_partition
 from storage.settings import LogSettings
 
 PARTITION = Partition(0)
-BOOK = ledger_group_id(PARTITION, 1)
+LEDGER = ledger_group_id(PARTITION, 1)
 
 
 def write(log_dir: Path, *groups: str) -> None:
@@ -33,10 +33,10 @@ def write(log_dir: Path, *groups: str) -> None:
     manager.close()
 
 
-@pytest.mark.parametrize("groups", [[""], ["", "other"], ["", BOOK], [BOOK, "other"]])
-def test_every_group_is_there_but_the_book(tmp_path: Path, groups: list[str]) -> None:
+@pytest.mark.parametrize("groups", [[""], ["", "other"], ["", LEDGER], [LEDGER, "other"]])
+def test_every_group_is_there_but_the_ledger(tmp_path: Path, groups: list[str]) -> None:
     write(tmp_path, *groups)
     fs = RealFileSystem()
     shard = read_shard(fs, check_partition(fs, tmp_path, PARTITION), RecordDecoder()).shard
-    assert [*shard.groups] == [group for group in groups if group != BOOK]
-    assert shard.ledger.group_id == (BOOK if BOOK in groups else "")
+    assert [*shard.groups] == [group for group in groups if group != LEDGER]
+    assert shard.ledger.group_id == (LEDGER if LEDGER in groups else "")
