@@ -82,8 +82,9 @@ class DeclaredPartitionEnds:
     async def _find_declared(self, partitions: Partitions | None) -> Ends:
         """Return the ends of at least these partitions, found in slices; None means all."""
         catalogue, ends = self._get_catalogue(), dict[str, Mapping[int, EndOffset]]()
-        topics = catalogue.snapshot_topics()
-        if partitions is not None:
+        if partitions is None:
+            topics: Collection[Topic] = catalogue.snapshot_topics()
+        else:
             found = map(catalogue.topics_by_name.get, partitions)
             topics = [topic for topic in found if topic is not None]
         slices = Slices(self._manager.clock.nanos)

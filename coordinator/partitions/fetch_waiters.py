@@ -69,7 +69,7 @@ class FetchWaiters:
     def _look(self, _argument: object) -> None:
         for partition, others in list(self._waiting.items()):
             end = self._end_offset(partition)
-            if end != self._seen.get(partition):
+            if partition not in self._seen or end != self._seen[partition]:
                 self._seen[partition] = end
                 for waiting in [each for each in others if each.ends[partition] != end]:
                     self.remove_waiter(waiting)

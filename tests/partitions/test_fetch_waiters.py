@@ -116,6 +116,14 @@ def test_a_log_that_is_not_here_any_more_wakes_who_waits_for_it(ends: Ends) -> N
     assert ends.woken == ["zero", "later"]
 
 
+def test_a_log_that_goes_wakes_all_who_have_seen_different_ends(ends: Ends) -> None:
+    ends.wait("zero", p0=5)
+    ends.wait("one", p0=6)
+    del ends.ends[0]
+    ends.timers.fire()
+    assert ends.woken == ["zero", "one"]
+
+
 def test_of_many_some_are_woken_in_each_turn(ends: Ends) -> None:
     count = 2 * WOKEN_AT_ONCE + 1
     for number in range(count):
