@@ -7,7 +7,9 @@ Its connection takes any object that encodes itself and decodes its response, an
 
 import asyncio
 import logging
+import socket
 import ssl
+import struct
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +40,8 @@ from protocol.message_codecs import find_message_codec
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
 """The longest wait for a connection, however large `upstream.request.timeout.ms` is."""
 CLOSE_TIMEOUT_S: Final = 1.0
+_DROP_UNSENT: Final = struct.pack("ii", 1, 0)
+"""SO_LINGER without a time to linger."""
 LONG_BYTES: Final = 64 * 1024
 """A response up to this size is decoded at once, in some milliseconds at most."""
 
@@ -125,13 +129,23 @@ class BrokerConnection:
         try:
             frame: bytes = await self._connection.send(request)
         except TimeoutError:
-            self._connection.close()  # a late response would be taken for the next request's
+            self._abandon()  # a late response would be taken for the next request's
             raise UpstreamTimeout(self.address, self._timeout_ms) from None
         except (OSError, kafka_errors.KafkaError) as error:
             self._connection.close()
             raise Unreachable(self.address, f"the connection was lost ({describe_reason(error)})") from None
         self.used = True
         return request.find_response_body(frame)
+
+    def _abandon(self) -> None:
+        """Close the connection, and have the system drop all that it has not sent yet.
+
+        Else it would try for minutes, and a commit that was given up could arrive after later ones.
+        """
+        writer = self._connection._writer  # aiokafka has no public access to it
+        if writer is not None:
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP_UNSENT)
+        self._connection.close()
 
     async def _check(self) -> None:
         """Raise if the broker is too old or refuses us: found now, not when the first group is moved."""

@@ -35,6 +35,7 @@ from coordinator.upstream.errors import (
     UpstreamIsOurselves,
     UpstreamNotKafka,
     UpstreamRequestRefused,
+    UpstreamTimeout,
     parse_error_code,
 )
 from protocol.bounds import REMEMBERED_NAME_MAX
@@ -275,12 +276,13 @@ class UpstreamCluster:
         was_used = link.used
         try:
             return await link.request_encoded_response(question)
+        except UpstreamTimeout:
+            raise  # the broker may still do what it was asked
         except Unreachable:
             if not was_used or link.is_open:
                 raise
-        return await (await self._link(address)).request_encoded_response(
-            question
-        )  # the broker had closed the idle connection
+        # The broker had closed the idle connection.
+        return await (await self._link(address)).request_encoded_response(question)
 
     async def _link(self, address: Address) -> BrokerConnection:
         async with self._opening.setdefault(address, asyncio.Lock()):
