@@ -83,6 +83,8 @@ class ProcessFleet(Generic[Received]):
         )
         await process.start(self._launch, self._tasks)
         self.running[number] = process
+        if self.is_stopping:  # meanwhile: it will not be asked to stop
+            process.kill("stopping while it starts")
         return process
 
     def note_serving(self, process: WorkerProcess[Received]) -> None:
@@ -100,9 +102,14 @@ class ProcessFleet(Generic[Received]):
             starting.exception()  # retrieved, whether it is awaited or not
 
     async def start_again(self, number: int) -> None:
-        """Start a process after the pause that its deaths ask for, and try again if it cannot be launched."""
-        while not self.is_stopping:
+        """Start a process after the pause that its deaths ask for, unless all are to stop by then.
+
+        Try again if it cannot be launched.
+        """
+        while True:
             await asyncio.sleep(self.restarts.compute_restart_delay_s(number))
+            if self.is_stopping:
+                return
             try:
                 await self.start_one(number)
                 return

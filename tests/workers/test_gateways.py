@@ -18,7 +18,8 @@ from coordinator.workers import messages
 from coordinator.workers.channel import Channel
 from coordinator.workers.gateway_process_pool import SPARE, GatewayProcessPool
 from coordinator.workers.liveness import OsProcessSnapshot
-from tests.partitions.running import eventually
+from tests.partitions.running import eventually, turns
+from tests.simulation.loop import SimulatedLoop
 from tests.workers.in_process import KILLED, Pulse, connect
 
 VIEW: Final = GatewayView((ServingNode(1_000_001, "gateway.example", 9092, "/private.sock"),))
@@ -70,6 +71,9 @@ class InMemory:
         self.all: list[Launched] = []
         self.refuses = False
         """Whether no process can be started."""
+        self.may_launch = asyncio.Event()
+        """Without it a launch takes its time."""
+        self.may_launch.set()
         self._pids = count(1)
         self.serving: list[int] = []
         """How many served, at each change."""
@@ -88,6 +92,7 @@ class InMemory:
     async def launch(self, node_id: int, channel: asyncio.Protocol, pulse: asyncio.Protocol) -> Launched:
         if self.refuses:
             raise OSError("no process can be started")
+        await self.may_launch.wait()
         launched = Launched(next(self._pids), node_id, self._loop)
         connect(self._loop, channel, launched.channel)
         connect(self._loop, pulse, launched.pulse)
@@ -177,6 +182,43 @@ async def test_without_gateway_spare_a_new_process_is_started() -> None:
         memory.numbered(0).kill()
         await eventually(lambda: memory.serving[-2:] == [0, 1], "the next one")
         assert [each.number for each in memory.all] == [0, 0]
+
+
+async def test_a_process_whose_launch_is_under_way_at_the_stop_is_killed() -> None:
+    settings = Settings(gateway_workers=1, gateway_spare=False)
+    async with gateways(settings) as memory:
+        memory.may_launch.clear()
+        memory.numbered(0).kill()
+        await eventually(lambda: memory.serving[-1] == 0, "its end")
+        await turns(10)
+        memory.gateways.stop_accepting()
+        memory.may_launch.set()
+        await eventually(lambda: len(memory.all) == 2, "the launch")
+        await eventually(lambda: not memory.all[1].is_running, "its end: nobody asks it to stop")
+
+
+def test_nothing_is_started_after_a_pause_in_which_the_stop_began() -> None:
+    loop = SimulatedLoop()
+    started: list[int] = []
+
+    async def start_one(number: int) -> None:
+        started.append(number)
+
+    async def play() -> None:
+        fleet = InMemory(SETTINGS).gateways.fleet
+        fleet.start_one = start_one
+        for _ in range(2):
+            fleet.restarts.record_death(1)
+        assert fleet.restarts.compute_restart_delay_s(1) > 0
+        await fleet.start_again(1)
+        again = loop.create_task(fleet.start_again(1))
+        await asyncio.sleep(0)
+        fleet.is_stopping = True
+        await again
+        assert started == [1]
+
+    loop.run_until_complete(play())
+    loop.close()
 
 
 async def test_once_no_client_is_let_in_none_counts() -> None:
