@@ -44,6 +44,8 @@ class NodeConnection:
         self._left_s = left_s
         self.node_id = -1  # until a response names it
         self._correlation_id = 0
+        self.is_broken = False
+        """True after a request without a response, which the next request would take for its own."""
         try:
             self._socket = self._open(left_s(), security)
         except ssl.SSLError as error:
@@ -110,6 +112,7 @@ class NodeConnection:
         self._correlation_id += 1
         header = RequestHeader(api, version, self._correlation_id, CLI_CLIENT_ID)
         frame = encode_request(codec, header, request)
+        self.is_broken = True
         try:
             self._socket.settimeout(self._left_s())
             self._socket.sendall(frame)
@@ -125,6 +128,7 @@ class NodeConnection:
             raise CommandError(f"{self.name} sent an invalid {api.name} response") from None
         if answered != self._correlation_id:
             raise CommandError(f"{self.name} answered request {answered} instead of {self._correlation_id}")
+        self.is_broken = False
         return message
 
     def _ask_versions(self) -> dict[int, VersionRange]:

@@ -178,7 +178,7 @@ async def _with_both(settings: Settings, timeout_s: float, work: Work, done: "li
     from storage.disk.filesystem import RealFileSystem
 
     with PrivateNodes(settings.data_dir, timeout_s) as here:
-        here.list_groups()  # fails if no node runs
+        here.connect()  # fails if no node runs
         known = upstream_cluster_id_file.read(RealFileSystem(), settings.data_dir)
         cluster = UpstreamCluster(config_from(settings), read=Path.read_bytes, cluster_id=known)
         try:
@@ -226,7 +226,11 @@ def _alone(data_dir: Path) -> Iterator[None]:
     directory = data_dir / PRIVATE_DIRECTORY
     if not directory.is_dir():
         raise CommandError(f"no gateway serves {data_dir}: there is no {directory}")
-    with (directory / LOCK_FILE).open("wb") as lock:
+    try:
+        lock = (directory / LOCK_FILE).open("wb")
+    except OSError as error:
+        raise CommandError(f"{directory / LOCK_FILE}: {error.strerror}") from None
+    with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

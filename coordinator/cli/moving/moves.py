@@ -60,7 +60,7 @@ async def give_back_requested_groups(
 
     Raises UpstreamError and CommandError for an error that is not about a single group.
     """
-    groups = here.list_groups() if move.groups is None else move.groups
+    groups = await here.list_groups() if move.groups is None else move.groups
 
     async def one(group: GroupId) -> GroupMoveResult:
         result = await give_back_group(here, there, group, delete_rest=move.delete_rest, dry_run=move.dry_run)

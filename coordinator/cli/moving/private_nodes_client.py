@@ -4,14 +4,16 @@
 import asyncio
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from coordinator.cli.cluster.client import refusals_as_command_errors
 from coordinator.cli.cluster.connection import NodeConnection
-from coordinator.cli.cluster.error_texts import describe_timeout, explain_error
+from coordinator.cli.cluster.error_texts import describe_timeout
 from coordinator.cli.cluster.security import Security
 from coordinator.cli.errors import CommandError
 from coordinator.cluster_requests.groups import find_coordinators, list_groups
@@ -88,16 +90,12 @@ class PrivateNodes:
         for connection in self._connections.values():
             connection.close()
 
-    def list_groups(self) -> list[GroupId]:
+    async def list_groups(self) -> list[GroupId]:
         """Return all groups that the nodes have. Raises CommandError if one node does not list its groups."""
         found: set[GroupId] = set()
         for path in self._sockets():
-            doing = f"listing the groups of {path}"
-            try:
-                with refusals_as_command_errors():
-                    listed = self._connection(path).ask(list_groups(doing))
-            except RetryLater as answer:
-                raise CommandError(f"{doing}: {explain_error(answer.code)}") from None
+            request = list_groups(f"listing the groups of {path}")
+            listed = await self._repeat(partial(self._connection, path), request, str(path))
             found.update(each.group for each in listed)
         return sorted(found)
 
@@ -137,23 +135,29 @@ class PrivateNodes:
 
     async def _ask(self, group: GroupId, request: ClusterRequest[T]) -> T:
         """Ask the group's coordinator, and again while it is not ready or moves."""
+        name = f"the coordinator of group {group} here"
+        return await self._repeat(partial(self._coordinator, group), request, name)
+
+    async def _repeat(self, find: Callable[[], NodeConnection], request: ClusterRequest[T], name: str) -> T:
+        """Ask the node that `find` returns, and again while it is not ready; errors have its `name`."""
 
         async def ask() -> T:
-            return self._coordinator(group).ask(request)
+            return find().ask(request)
 
         with refusals_as_command_errors():
             try:
                 return await call_with_retries(ask, time.monotonic, asyncio.sleep, self._timeout_s)
             except RetryLater as answer:
-                last = RetryLater(f"the coordinator of group {group} here", answer.code)
+                last = RetryLater(name, answer.code)
                 raise CommandError(describe_timeout(last, self._timeout_s)) from None
 
     def _coordinator(self, group: GroupId) -> NodeConnection:
-        (found,) = self._any().ask(find_coordinators([group]))
+        (found,) = self.connect().ask(find_coordinators([group]))
         raise_for_code(found.error_code, None, f"finding the coordinator of group {group} here")
         return self._connection(private_socket_path(self._data_dir, found.node_id))
 
-    def _any(self) -> NodeConnection:
+    def connect(self) -> NodeConnection:
+        """Return a connection to some node. Raises CommandError if there is none."""
         errors = []
         for path in self._sockets():
             try:
@@ -169,6 +173,10 @@ class PrivateNodes:
         return found
 
     def _connection(self, path: Path) -> PrivateConnection:
-        if path not in self._connections:
-            self._connections[path] = PrivateConnection(path, self._timeout_s)
-        return self._connections[path]
+        known = self._connections.get(path)
+        if known is not None and not known.is_broken:
+            return known
+        if known is not None:
+            known.close()
+        opened = self._connections[path] = PrivateConnection(path, self._timeout_s)
+        return opened
