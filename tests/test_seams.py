@@ -25,7 +25,7 @@ MACHINE: Final = {
     "coordinator/workers/operator_socket.py": "the socket for operators, of a supervisor that has a process",
     "coordinator/workers/loop_heartbeat.py": "the thread that answers pings, of a worker that has a process",
     "coordinator/workers/subprocesses.py": "the real launcher",
-    "coordinator/workers/worker_main.py": "a worker's process",
+    "coordinator/workers/process_main.py": "the process of a worker or gateway",
     "coordinator/config/sources.py": "settings are read before there is a node",
     "coordinator/importer": "copies a stopped broker's directories, for a command",
     "coordinator/cli": "commands are processes of their own",

@@ -17,7 +17,8 @@ from bench.servers import REPOSITORY
 from bench.watched import TimedLoop, WatchedNode
 from coordinator.config import load
 from coordinator.telemetry import logs
-from coordinator.workers import serve, worker_main
+from coordinator.workers import process_main, serve
+from coordinator.workers.worker import Worker
 
 MODULE: Final = "bench.forwarding.watched"
 LAUNCH: Final = (
@@ -73,4 +74,4 @@ def run_timed(work: Coroutine[Any, Any, int], name: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(worker_main.main(sys.argv[1:], run=run_timed))
+    sys.exit(process_main.main(sys.argv[1:], Worker, run_timed))

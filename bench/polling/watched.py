@@ -12,7 +12,8 @@ from typing import Final
 
 from bench.forwarding.watched import WatchedGateway, run_timed, supervise
 from bench.watched import Turn
-from coordinator.workers import worker_main
+from coordinator.workers import process_main
+from coordinator.workers.worker import Worker
 
 MODULE: Final = "bench.polling.watched"
 GATEWAY_MODULE: Final = "bench.polling.watched_gateway"
@@ -39,4 +40,4 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     name = f"{WORKER}{sys.argv[-1]}"
-    sys.exit(worker_main.main(sys.argv[1:], run=partial(run_timed, name=name)))
+    sys.exit(process_main.main(sys.argv[1:], Worker, partial(run_timed, name=name)))

@@ -7,10 +7,10 @@ from functools import partial
 from bench.forwarding.watched import run_timed
 from bench.polling.watched import GATEWAY
 from coordinator.runtime.allocator import fix_mmap_threshold
-from coordinator.workers import worker_main
-from coordinator.workers.gateway_main import make_process
+from coordinator.workers.gateway_process import GatewayProcess
+from coordinator.workers.process_main import main
 
 if __name__ == "__main__":
     fix_mmap_threshold()
     name = f"{GATEWAY}{sys.argv[-1]}"
-    sys.exit(worker_main.main(sys.argv[1:], make_process, partial(run_timed, name=name)))
+    sys.exit(main(sys.argv[1:], GatewayProcess, partial(run_timed, name=name)))

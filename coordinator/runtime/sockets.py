@@ -3,6 +3,7 @@
 
 import os
 import socket
+import struct
 from pathlib import Path
 from typing import Final
 
@@ -93,3 +94,8 @@ def set_nonblocking_and_nodelay(sock: socket.socket) -> None:
 def shut_down_writing(sock: socket.socket) -> None:
     """Shut the socket's sending side down, which the peer sees as the end. Raises OSError."""
     sock.shutdown(socket.SHUT_WR)
+
+
+def drop_unsent_on_close(sock: socket.socket) -> None:
+    """Have the system drop what it has not sent when the socket is closed, and reset the connection."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

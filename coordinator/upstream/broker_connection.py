@@ -7,9 +7,7 @@ Its connection takes any object that encodes itself and decodes its response, an
 
 import asyncio
 import logging
-import socket
 import ssl
-import struct
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +18,7 @@ from aiokafka.conn import AIOKafkaConnection
 from coordinator.cluster_requests.request import NEEDED, ClusterRequest, return_response
 from coordinator.config import Address, ConfigError
 from coordinator.runtime.one_step_per_turn import run_step_per_turn
+from coordinator.runtime.sockets import drop_unsent_on_close
 from coordinator.upstream.aiokafka_request import RequestOverAiokafka, UpstreamResponse, choose_version
 from coordinator.upstream.config import ReadFile, UpstreamConfig
 from coordinator.upstream.connect_errors import EXPECTED, describe_reason, probe_connect_error
@@ -40,8 +39,6 @@ from protocol.message_codecs import find_message_codec
 CONNECT_TIMEOUT_MS_MAX: Final = 10_000
 """The longest wait for a connection, however large `upstream.request.timeout.ms` is."""
 CLOSE_TIMEOUT_S: Final = 1.0
-_DROP_UNSENT: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER without a time to linger."""
 LONG_BYTES: Final = 64 * 1024
 """A response up to this size is decoded at once, in some milliseconds at most."""
 
@@ -144,7 +141,7 @@ class BrokerConnection:
         """
         writer = self._connection._writer  # aiokafka has no public access to it
         if writer is not None:
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP_UNSENT)
+            drop_unsent_on_close(writer.get_extra_info("socket"))
         self._connection.close()
 
     async def _check(self) -> None:

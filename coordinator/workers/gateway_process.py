@@ -19,15 +19,13 @@ from coordinator.gateway.our_coordinator_client import OurCoordinatorClient
 from coordinator.gateway.readiness import GatewayReadiness
 from coordinator.gateway.routing_types import ClientSession, Route, TakeoverRequester
 from coordinator.host_resources import HostResources
-from coordinator.runtime.tasks import Tasks
 from coordinator.telemetry.logs import get_logger
 from coordinator.topology.gateway_view import GatewayView
 from coordinator.workers import messages
-from coordinator.workers.channel import Channel
 from coordinator.workers.process_settings import gateway_config
 from coordinator.workers.questions.all_nodes_overview import AllNodesOverview
 from coordinator.workers.questions.node_questions import NodeQuestions
-from coordinator.workers.worker import EXIT_FAILED, ProcessHooks
+from coordinator.workers.supervised_process import ProcessHooks, SupervisedProcess
 from protocol.errors import ErrorCode
 from storage.disk.filesystem import read_file
 from storage.errors import StorageError
@@ -170,30 +168,24 @@ async def _nothing() -> None:
     """Prepare nothing before a scrape."""
 
 
-class GatewayProcess:
-    """The gateway within its own process, which follows the supervisor's orders.
-
-    Connect `channel`, await `ended`, the exit status, then call `close_channel`.
-    """
+class GatewayProcess(SupervisedProcess[messages.ToGateway]):
+    """The gateway within its own process, which follows the supervisor's orders."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         machine: HostResources,
-        surroundings: ProcessHooks,
+        hooks: ProcessHooks,
         make: MakeGateway = make_gateway,
     ) -> None:
+        super().__init__(loop, hooks, messages.ToGateway)
         self._loop = loop
         self._machine = machine
-        self._surroundings = surroundings
         self._make = make
         self._parts: GatewayParts | None = None
-        self._tasks = Tasks(self._failed)
         self._admin: AdminServer | None = None
         self._view = GatewayView()
-        self.channel = Channel(messages.ToGateway, self._got, self._orphaned)
         self._questions = NodeQuestions(self.channel.send)
-        self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.ToGateway) -> None:
         match message:
@@ -214,8 +206,8 @@ class GatewayProcess:
 
     def _welcome(self, welcome: messages.GatewayStart) -> None:
         settings = welcome.settings
-        self._surroundings.configure(settings, f"gateway-{welcome.index}")
-        self._surroundings.set_stall_ended_callback(settings.worker_timeout_ms, _stalled)
+        self._hooks.configure(settings, f"gateway-{welcome.index}")
+        self._hooks.set_stall_ended_callback(settings.worker_timeout_ms, _stalled)
         self._view = welcome.view
         self._tasks.start(self._start(settings), "start")
 
@@ -229,10 +221,7 @@ class GatewayProcess:
             )
         except (OSError, ValueError, StorageError) as error:
             self._parts = None
-            self.channel.send(
-                messages.ProcessCannotServe((isinstance(error, OSError) and error.strerror) or str(error))
-            )
-            self.ended.set_result(EXIT_FAILED)
+            self._cannot_serve((isinstance(error, OSError) and error.strerror) or str(error))
             return
         gc.freeze()  # the objects made so far stay, and no collection need walk them
         self.channel.send(messages.GatewayListening())
@@ -252,8 +241,8 @@ class GatewayProcess:
             }
         )
 
-    def _discovered(self, node_id: int, _address: Address) -> None:
-        self.channel.send(messages.UnknownBrokerSeen(node_id))
+    def _discovered(self, _node_id: int, _address: Address) -> None:
+        self.channel.send(messages.UnknownBrokerSeen())
 
     async def _stop(self) -> None:
         if self._admin is not None:
@@ -263,19 +252,6 @@ class GatewayProcess:
             if self._parts.cluster is not None:
                 await self._parts.cluster.close()
         self.ended.set_result(0)
-
-    def _failed(self, _error: BaseException) -> None:
-        """End the process with a failure, so that the supervisor starts another one."""
-        if not self.ended.done():
-            self.ended.set_result(EXIT_FAILED)
-
-    def _orphaned(self, reason: str) -> None:
-        if not self.ended.done():
-            self._surroundings.end_orphaned_worker(reason)
-
-    def close_channel(self) -> None:
-        """Send the remaining messages and close the channel."""
-        self.channel.close()
 
 
 def _stalled() -> None:

@@ -188,8 +188,6 @@ class GatewayListening(_Message, frozen=True):
 class UnknownBrokerSeen(_Message, frozen=True):
     """Reports that the cluster has named to a client a broker that is not in the view."""
 
-    node_id: int
-
 
 # --- from a worker
 

@@ -1,56 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker: the channel to the supervisor, and the node that carries out its messages.
 
-`worker_main` gives a worker a process of its own; a simulation has several workers in one process.
+`process_main` gives a worker a process of its own; a simulation has several workers in one process.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, Protocol
 
 from coordinator.app import App
-from coordinator.config import Settings
 from coordinator.host_resources import HostResources
-from coordinator.runtime.tasks import Tasks
 from coordinator.start_error import CannotStart
 from coordinator.workers import messages
-from coordinator.workers.channel import Channel
 from coordinator.workers.questions.answers import answer_question
+from coordinator.workers.supervised_process import ProcessHooks, SupervisedProcess
 from coordinator.workers.worker_node import WorkerNode
 
-EXIT_FAILED: Final = 1
 
+class Worker(SupervisedProcess[messages.FromSupervisor]):
+    """The channel to the supervisor, and the node that carries out its messages."""
 
-class ProcessHooks(Protocol):
-    """The effects of a worker on the process that it runs in."""
-
-    def configure(self, settings: Settings, name: int | str) -> None:
-        """Configure the process by its settings, such as the form of its log, and give it its name."""
-
-    def set_stall_ended_callback(self, stall_ms: int, on_stall: Callable[[], None]) -> None:
-        """Call `on_stall` on the event loop whenever that was held for longer than `stall_ms`."""
-
-    def end_orphaned_worker(self, reason: str) -> None:
-        """End the worker in the middle of its work, because the supervisor is gone and it must write nothing more."""
-
-
-class Worker:
-    """The channel to the supervisor, and the node that carries out its messages.
-
-    Connect `channel`, and await `ended`, the exit status; then `close_channel` it.
-    """
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, machine: HostResources, surroundings: ProcessHooks
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, machine: HostResources, hooks: ProcessHooks) -> None:
+        super().__init__(loop, hooks, messages.FromSupervisor)
         self._loop = loop
         self._machine = machine
-        self._surroundings = surroundings
-        self.channel = Channel(messages.FromSupervisor, self._got, self._orphaned)
         self.node: WorkerNode | None = None
         """The node, once the supervisor has sent its settings."""
-        self._tasks = Tasks(self._failed)
-        self.ended: asyncio.Future[int] = loop.create_future()
 
     def _got(self, message: messages.FromSupervisor) -> None:
         if isinstance(message, messages.WorkerStart):
@@ -98,30 +71,21 @@ class Worker:
 
     def _welcome(self, welcome: messages.WorkerStart) -> None:
         settings = welcome.settings
-        self._surroundings.configure(settings, settings.node_id)
+        self._hooks.configure(settings, settings.node_id)
         try:
             node = self.node = WorkerNode(welcome, self._loop, self._machine, self.channel.send)
         except CannotStart as error:
-            self._cannot_serve(error)
+            self._cannot_serve(str(error))
             return
-        self._surroundings.set_stall_ended_callback(settings.worker_timeout_ms, node.record_loop_stall)
+        self._hooks.set_stall_ended_callback(settings.worker_timeout_ms, node.record_loop_stall)
         self._tasks.start(self._start(node), "start")
-
-    def _cannot_serve(self, error: CannotStart) -> None:
-        self.channel.send(messages.ProcessCannotServe(str(error)))
-        self.ended.set_result(EXIT_FAILED)
-
-    def _failed(self, _error: BaseException) -> None:
-        """End the worker with a failure, so that the supervisor starts another process."""
-        if not self.ended.done():
-            self.ended.set_result(EXIT_FAILED)
 
     async def _start(self, node: WorkerNode) -> None:
         await node.topics.replica.arrived.wait()
         try:
             serving = await node.app.start()
         except CannotStart as error:
-            self._cannot_serve(error)
+            self._cannot_serve(str(error))
             return
         self.channel.send(messages.WorkerListening(serving.listen, serving.advertised, serving.metrics))
 
@@ -129,11 +93,3 @@ class Worker:
         node.share.close()
         await node.app.stop()
         self.ended.set_result(0)
-
-    def _orphaned(self, reason: str) -> None:
-        if not self.ended.done():
-            self._surroundings.end_orphaned_worker(reason)
-
-    def close_channel(self) -> None:
-        """Send the remaining messages and close the channel."""
-        self.channel.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from coordinator.workers.loop_heartbeat import LoopHeartbeat
-from coordinator.workers.worker_main import die_with_parent
+from coordinator.workers.process_main import die_with_parent
 
 
 def compute() -> None:

@@ -40,11 +40,11 @@ from coordinator.workers.process_settings import worker_settings
 from coordinator.workers.remote_catalogue import CatalogueReplica
 from coordinator.workers.restarts import PAUSE_S_MAX, WITHIN_S, Restarts
 from coordinator.workers.subprocesses import SubprocessLauncher
+from coordinator.workers.supervised_process import EXIT_FAILED
 from coordinator.workers.supervisor import Supervisor
 from coordinator.workers.supervisor_topic_changes import apply_all_or_none_in_steps
 from coordinator.workers.topic_feed import KEPT_BYTES_MAX, TopicFeed
 from coordinator.workers.unknown_topics import MISSED_AGAIN_S, MISSED_MAX, UnknownTopicRefresher
-from coordinator.workers.worker import EXIT_FAILED
 from coordinator.workers.worker_process import WorkerProcess
 from protocol.errors import ErrorCode
 from protocol.framing import LENGTH_BYTES
