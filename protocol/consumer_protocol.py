@@ -8,21 +8,14 @@ generation, v3 the rack (KIP-429, KIP-792, KIP-881).
 """
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
 
 from protocol.errors import ProtocolError, Truncated
 from protocol.wire import (
     INT16,
     INT32,
-    NULL_INT16,
-    NULL_INT32,
-    PACK_INT16,
-    PACK_INT32,
     array_struct,
     bad_count_error,
     bad_length_error,
-    pack_bytes,
-    pack_string,
 )
 
 
@@ -52,43 +45,6 @@ def decode_assignment(data: bytes) -> dict[str, list[int]] | None:
     except (ProtocolError, struct.error):
         return None
     return partitions
-
-
-def encode_subscription(
-    topics: Iterable[str],
-    *,
-    version: int = 3,
-    user_data: bytes | None = None,
-    owned_partitions: Mapping[str, Sequence[int]] | None = None,
-    generation_id: int = -1,
-    rack_id: str | None = None,
-) -> bytes:
-    """Return an encoded subscription; fields that `version` does not have are left out."""
-    names = list(topics)
-    out = [PACK_INT16(version), PACK_INT32(len(names)), *map(pack_string, names)]
-    out.append(NULL_INT32 if user_data is None else pack_bytes(user_data))
-    if version >= 1:
-        out.append(_pack_partitions(owned_partitions or {}))
-    if version >= 2:
-        out.append(PACK_INT32(generation_id))
-    if version >= 3:
-        out.append(NULL_INT16 if rack_id is None else pack_string(rack_id))
-    return b"".join(out)
-
-
-def encode_assignment(
-    partitions: Mapping[str, Sequence[int]], *, version: int = 3, user_data: bytes | None = None
-) -> bytes:
-    """Return an encoded assignment; all versions have the same fields."""
-    packed_data = NULL_INT32 if user_data is None else pack_bytes(user_data)
-    return PACK_INT16(version) + _pack_partitions(partitions) + packed_data
-
-
-def _pack_partitions(partitions: Mapping[str, Sequence[int]]) -> bytes:
-    out = [PACK_INT32(len(partitions))]
-    for topic, indexes in partitions.items():
-        out += (pack_string(topic), PACK_INT32(len(indexes)), array_struct("i", len(indexes)).pack(*indexes))
-    return b"".join(out)
 
 
 def _read_count(buf: bytes, pos: int, name: str, item_bytes: int) -> tuple[int, int]:

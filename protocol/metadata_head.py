@@ -6,7 +6,6 @@ A proxy replaces the brokers' addresses, and passes on the rest unchanged.
 
 import struct
 from collections.abc import Iterable
-from struct import Struct
 from typing import Final, NamedTuple
 
 from protocol.errors import InvalidLength, ProtocolError
@@ -30,7 +29,6 @@ THROTTLE_FROM: Final = 3
 FLEXIBLE_FROM: Final = 9
 BROKERS_MAX: Final = 10_000
 
-_FRAME: Final = Struct(">ii")
 _FRAME_BYTES: Final = 8
 
 

@@ -58,7 +58,7 @@ def list_groups(
             for g in response.groups
         ]
 
-    return ClusterRequest(ApiKey.LIST_GROUPS, versions, lambda _version: request, read_in_one_step(read))
+    return make_request(ApiKey.LIST_GROUPS, request, read, versions)
 
 
 DESCRIBING_APIS: Final = {

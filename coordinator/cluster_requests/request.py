@@ -57,9 +57,13 @@ class ClusterRequest(NamedTuple, Generic[T]):
     read: Read[T]
 
 
-def make_request(api: ApiKey, message: object, read: Callable[[Any], T]) -> ClusterRequest[T]:
+def make_request(
+    api: ApiKey, message: object, read: Callable[[Any], T], versions: VersionRange | None = None
+) -> ClusterRequest[T]:
     """Return a request whose message is the same in all its versions, and whose response is read in one step."""
-    return ClusterRequest(api, get_versions(api), lambda _version: message, read_in_one_step(read))
+    return ClusterRequest(
+        api, versions or get_versions(api), lambda _version: message, read_in_one_step(read)
+    )
 
 
 def make_plain_request(api: ApiKey, message: object) -> ClusterRequest[Any]:

@@ -7,10 +7,10 @@ Only the private sockets of nodes behind a gateway take them.
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from coordinator.cluster_requests.model import Offsets, TopicPartition, TransferredOffset
-from coordinator.cluster_requests.request import ClusterRequest, read_in_one_step
+from coordinator.cluster_requests.request import ClusterRequest, make_request
 from coordinator.cluster_requests.retrying import raise_for_code
 from coordinator.migration.model import CHANGED, STALE, ClusterReading, Ownership
 from protocol.apis import ApiKey, VersionRange
@@ -19,8 +19,6 @@ from protocol.newtypes import GroupId
 
 if TYPE_CHECKING:
     from protocol.private_messages import AdoptGroupResponse
-
-T = TypeVar("T")
 
 ROWS_AT_ONCE: Final = 50
 """The number of a request's offsets that are made together."""
@@ -83,7 +81,7 @@ def _adopt_request(
         unknown=reading.is_unknown,
         offsets=topics,
     )
-    return _request(ApiKey.ADOPT_GROUP, message, read)
+    return make_request(ApiKey.ADOPT_GROUP, message, read, _V0)
 
 
 def close_group(group: GroupId, step: CloseGroupStep) -> ClusterRequest[ErrorCode]:
@@ -91,10 +89,11 @@ def close_group(group: GroupId, step: CloseGroupStep) -> ClusterRequest[ErrorCod
     from protocol.private_messages import CloseGroupRequest
 
     doing = f"asking whether group {group} could be given back"
-    return _request(
+    return make_request(
         ApiKey.CLOSE_GROUP,
         CloseGroupRequest(group_id=group, step=step),
         lambda response: _read_error(response, _STAYS, doing),
+        _V0,
     )
 
 
@@ -103,21 +102,18 @@ def give_back_group(group: GroupId, offsets: Offsets) -> ClusterRequest[ErrorCod
     from protocol.private_messages import GiveBackGroupRequest
 
     kind = GiveBackGroupRequest.GivenTopic
-    return _request(
+    return make_request(
         ApiKey.GIVE_BACK_GROUP,
         GiveBackGroupRequest(
             group_id=group, offsets=list(make_topic_structs(offsets, kind, kind.GivenPartition))
         ),
         lambda response: _read_error(response, {CHANGED, *_STAYS}, f"giving group {group} back"),
+        _V0,
     )
 
 
 _STAYS: Final = frozenset({ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_ID_NOT_FOUND})
 """The errors of groups that cannot go to the cluster."""
-
-
-def _request(api: ApiKey, message: object, read: Callable[[Any], T]) -> ClusterRequest[T]:
-    return ClusterRequest(api, _V0, lambda _version: message, read_in_one_step(read))
 
 
 def _read_error(response: Any, results: Iterable[ErrorCode], doing: str) -> ErrorCode:

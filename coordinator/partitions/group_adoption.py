@@ -175,21 +175,16 @@ class Adoptions:
         ledger.note_confirmed_absent(group_id, now_ms + CONFIRMED_ABSENT_MS, now_ms)
         return True
 
-    def check_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """Return NONE if a group could be given back now, else the error.
+    def check_give_back(self, waiting: ReplyDependencies, group_id: GroupId, *, close: bool) -> ErrorCode:
+        """Return NONE if a group could be given back now, and close it for CLOSED_MS if `close`; else the error.
 
         NON_EMPTY_GROUP if it has members, and GROUP_ID_NOT_FOUND if this node has nothing of the group.
         """
         shard = self._shard(group_id)
-        return shard if isinstance(shard, ErrorCode) else self._may_go(waiting, shard, group_id)
-
-    def close_for_give_back(self, waiting: ReplyDependencies, group_id: GroupId) -> ErrorCode:
-        """Close a group for CLOSED_MS if it could be given back now; return NONE, or the error of `check_give_back`."""
-        shard = self._shard(group_id)
         if isinstance(shard, ErrorCode):
             return shard
         error = self._may_go(waiting, shard, group_id)
-        if error is ErrorCode.NONE:
+        if close and error is ErrorCode.NONE:
             self._close(shard, group_id)
         return error
 

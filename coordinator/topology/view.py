@@ -47,11 +47,6 @@ class ClusterTopology:
         self._topic_leaders: list[Leader] = []
         self.update(view)
 
-    @classmethod
-    def of_single_node(cls, broker: Broker) -> "ClusterTopology":
-        """Return the cluster of a single node."""
-        return cls(View((broker,), ()))
-
     def update(self, view: View) -> None:
         """Replace the view by a newer one from the supervisor."""
         self._view = view

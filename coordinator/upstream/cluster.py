@@ -24,7 +24,6 @@ from coordinator.upstream.broker_connection import (
     BrokerConnection,
     Credentials,
     decode_answer_in_turns,
-    decode_upstream_answer,
 )
 from coordinator.upstream.config import GATEWAY_NODE_ID_FIRST, ReadFile, UpstreamConfig
 from coordinator.upstream.errors import (
@@ -132,19 +131,15 @@ class UpstreamCluster:
 
         Raises UpstreamError.
         """
-        return self.decode_and_note_brokers(await self.fetch_encoded_metadata(topics, node_id=node_id))
+        response = await self.send_and_read(metadata(topics), node_id=node_id)
+        self.check_and_update_brokers(response)
+        return response
 
     async def fetch_encoded_metadata(
         self, topics: list[str] | None, *, node_id: int | None = None
     ) -> UpstreamResponse:
-        """Return the response of `fetch_metadata`, but not decoded: `decode_and_note_brokers` decodes it."""
+        """Return the response of `fetch_metadata`, but not decoded, and not checked by `check_and_update_brokers`."""
         return await self.send_request(metadata(topics), node_id=node_id)
-
-    def decode_and_note_brokers(self, answer: UpstreamResponse) -> "MetadataResponse":
-        """Decode the response of `fetch_encoded_metadata`. Raises UpstreamError if the cluster cannot be used."""
-        response: MetadataResponse = decode_upstream_answer(answer, self.last_answering_address)
-        self.check_and_update_brokers(response)
-        return response
 
     def check_and_update_brokers(self, response: "MetadataResponse") -> None:
         """Remember the brokers of a response. Raises UpstreamIsOurselves, OtherCluster and UpstreamNotKafka."""

@@ -55,15 +55,14 @@ class UpstreamGroups:
         """
         return await self._cluster.call_with_retries(f"describing group {group}", lambda: self._state(group))
 
-    async def fetch_committed_offsets(self, group: GroupId, *, require_stable: bool = True) -> Offsets:
-        """Return all offsets that the group has committed.
+    async def fetch_committed_offsets(self, group: GroupId) -> Offsets:
+        """Return all offsets that the group has committed, once no open transaction can change them (KIP-447).
 
-        With `require_stable` it waits for open transactions (KIP-447), except those with the first offset of a
-        partition, for which there is `wait_for_open_transactions`. Raises UpstreamError: RetryTimeout if a transaction
-        stays open.
+        Transactions with the first offset of a partition are not waited for; `wait_for_open_transactions` does that.
+        Raises UpstreamError: RetryTimeout if a transaction stays open.
         """
         return await self._cluster.call_with_retries(
-            f"reading the offsets of group {group}", lambda: self._committed(group, require_stable)
+            f"reading the offsets of group {group}", lambda: self._committed(group)
         )
 
     async def wait_for_open_transactions(self, group: GroupId) -> None:
@@ -74,7 +73,7 @@ class UpstreamGroups:
         """
         for named in await self._all.fetch_partition_portions():
             await self._cluster.call_with_retries(
-                f"reading the offsets of group {group}", partial(self._committed, group, True, named)
+                f"reading the offsets of group {group}", partial(self._committed, group, named)
             )
 
     async def commit(self, group: GroupId, offsets: Offsets) -> Errors:
@@ -163,9 +162,9 @@ class UpstreamGroups:
             return ClusterGroupState.none()
         return ClusterGroupState(found.kind, found.state, int(found.state != "Empty"))
 
-    async def _committed(self, group: GroupId, require_stable: bool, named: Named | None = None) -> Offsets:
+    async def _committed(self, group: GroupId, named: Named | None = None) -> Offsets:
         request = fetch_offsets_of_group(
-            group, f"reading the offsets of group {group}", require_stable=require_stable, named=named
+            group, f"reading the offsets of group {group}", require_stable=True, named=named
         )
         return await self._cluster.call_coordinator_once(group, request)
 

@@ -7,7 +7,7 @@ cluster are named, unless it has no transactions at all.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coordinator.upstream.cluster import UpstreamCluster
@@ -28,10 +28,9 @@ Named = Mapping[str, Sequence[int]]
 class OpenTransactionPartitionLister:
     """All partitions of the cluster, in portions."""
 
-    def __init__(self, cluster: UpstreamCluster, now_s: Callable[[], float] | None = None) -> None:
-        """Read the topics of `cluster`; `now_s` is a clock in seconds, by default the event loop's."""
+    def __init__(self, cluster: UpstreamCluster) -> None:
+        """Read the topics of `cluster`."""
         self._topics = UpstreamTopicsReader(cluster)
-        self._now_s = now_s or (lambda: asyncio.get_running_loop().time())
         self._looking = asyncio.Lock()
         self._seen_s: float | None = None
         self._partitions: dict[str, int] = {}
@@ -42,9 +41,10 @@ class OpenTransactionPartitionLister:
         Raises UpstreamError.
         """
         async with self._looking:
-            if self._seen_s is None or self._now_s() - self._seen_s > SEEN_S:
+            now_s = asyncio.get_running_loop().time()
+            if self._seen_s is None or now_s - self._seen_s > SEEN_S:
                 self._partitions = await self._look()
-                self._seen_s = self._now_s()
+                self._seen_s = now_s
         return split_into_portions(self._partitions)
 
     async def _look(self) -> dict[str, int]:

@@ -19,7 +19,6 @@ NAMES_PER_QUESTION: Final = 500
 @dataclass(slots=True)
 class _LastLook:
     body: bytes
-    node_id: int
     look: TopicSnapshot
 
 
@@ -48,7 +47,7 @@ class UpstreamTopicsReader:
                 if topic.error_code == ErrorCode.NONE
             }
         )
-        self._last = _LastLook(bytes(answer.encoded_body), 0, look)
+        self._last = _LastLook(bytes(answer.encoded_body), look)
         return look
 
     async def fetch_topics_by_name(

@@ -31,7 +31,7 @@ from coordinator.runtime.clock import SystemClock
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DURABLE, DurabilityTicket
-from coordinator.topology.view import Broker, ClusterTopology
+from coordinator.topology.view import Broker, ClusterTopology, View
 from protocol.apis import ApiKey
 from protocol.errors import ErrorCode
 from protocol.headers import pack_api_key_and_version
@@ -158,7 +158,7 @@ class FakeNode:
         self.group_access = GroupAccess(self.groups.manager)
         self.node_id = 7
         self.cluster_id = CLUSTER_ID
-        self.cluster = ClusterTopology.of_single_node(Broker(self.node_id, *ENDPOINT))
+        self.cluster = ClusterTopology(View((Broker(self.node_id, *ENDPOINT),), ()))
         self.stats = Stats()
         self.new_producer_id = itertools.count(4_000).__next__
         self.ends: CommittedOffsetSource | None = None

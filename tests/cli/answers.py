@@ -6,7 +6,6 @@ from typing import Any
 
 from coordinator.cli.cluster.client import Client
 from coordinator.config import Address
-from protocol.consumer_protocol import encode_assignment
 from protocol.errors import ErrorCode
 from protocol.hot.offset_fetch import (
     OffsetFetchResponse,
@@ -23,6 +22,7 @@ from protocol.kafka_python_messages import (
 )
 from protocol.newtypes import GroupId, Offset
 from tests.cli.fake import FakeNode
+from tests.support.consumer_protocol import encode_assignment
 
 
 def metadata(*nodes: FakeNode, topics: dict[str, int] | None = None) -> Any:

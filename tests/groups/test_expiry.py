@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.groups.classic.state import GroupState
 from coordinator.jobs import expiry_task
-from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, Partition
 from storage.format.records import GroupMetadataRecord, OffsetCommitRecord, decode_key_and_value
 from tests.groups.harness import Cluster
+from tests.support.consumer_protocol import encode_subscription
 from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 

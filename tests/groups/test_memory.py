@@ -3,9 +3,9 @@
 
 from coordinator.groups.classic import shared_topic_sets
 from coordinator.partitions.shard import Shard
-from protocol.consumer_protocol import encode_subscription
 from protocol.newtypes import GroupId
 from tests.groups.harness import Cluster
+from tests.support.consumer_protocol import encode_subscription
 
 SUBSCRIPTION = encode_subscription(["orders"])
 

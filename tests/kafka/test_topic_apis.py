@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.topology.view import Broker, ClusterTopology
+from coordinator.topology.view import Broker, ClusterTopology, View
 from protocol.apis import ApiKey
 from protocol.kafka_python_messages import (
     CreatePartitionsRequest,
@@ -43,9 +43,7 @@ class Peers:
         self.kafka = RawConnection(broker.bootstrap)
         self.ours = FakeNode(data_dir)
         self.ours.node_id = 1
-        self.ours.cluster = ClusterTopology.of_single_node(
-            Broker(self.ours.node_id, "127.0.0.1", broker.port)
-        )
+        self.ours.cluster = ClusterTopology(View((Broker(self.ours.node_id, "127.0.0.1", broker.port),), ()))
         for name, partitions in (("orders", 3), ("my_topic", 1)):
             create_topic(broker.bootstrap, name, partitions)
             self.ours.have(**{name: partitions})

@@ -32,7 +32,7 @@ from coordinator.partitions.manager import GroupMetadataManager
 from coordinator.runtime.timers import Timer
 from coordinator.telemetry.stats import Stats
 from coordinator.tickets import DurabilityTicket
-from coordinator.topology.view import Broker, ClusterTopology
+from coordinator.topology.view import Broker, ClusterTopology, View
 from protocol.framing import FrameReader
 from protocol.newtypes import LeaderEpoch, Offset, Partition
 from storage.errors import StorageError
@@ -241,7 +241,7 @@ class Edge:
             settings=settings,
             node_id=1,
             cluster_id="R3JvdXBrZWVwZXJUZXN0cw",
-            cluster=ClusterTopology.of_single_node(Broker(1, "127.0.0.1", 9092)),
+            cluster=ClusterTopology(View((Broker(1, "127.0.0.1", 9092),), ())),
             group_access=GroupAccess(self.manager),
             catalogue=store.load_or_create(settings.offsets_topic_num_partitions),
             catalogue_store=store,

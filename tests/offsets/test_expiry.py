@@ -14,7 +14,6 @@ from coordinator.groups.offsets.expiry_and_deletion import plan_offset_expiry
 from coordinator.jobs import expiry_task
 from coordinator.partitions.shard import GroupEntry, Shard
 from coordinator.runtime.slices import SLICE_NS
-from protocol.consumer_protocol import encode_subscription
 from protocol.newtypes import GroupId, MemberId, Offset, Partition
 from storage.format.records import (
     GroupMetadataRecord,
@@ -28,6 +27,7 @@ from storage.format.records import (
 from tests.groups.harness import Cluster
 from tests.net import requests
 from tests.partitions.running import eventually, node
+from tests.support.consumer_protocol import encode_subscription
 from tests.support.groups import classic
 from tests.support.log_lines import LogLines
 

@@ -12,9 +12,9 @@ from coordinator.jobs.expiry_preview import (
     preview_expiry,
 )
 from coordinator.jobs.expiry_task import delete_expired_offsets
-from protocol.consumer_protocol import encode_subscription
 from protocol.newtypes import Partition
 from tests.groups.harness import WALL_START_MS, Cluster
+from tests.support.consumer_protocol import encode_subscription
 
 RETENTION_MS = 604_800_000
 DAY_MS = 86_400_000

@@ -36,10 +36,10 @@ from coordinator.overview.local_group_details import ASSIGNMENT_BYTES_MAX, Known
 from coordinator.overview.local_groups import LagOf, LocalGroups
 from coordinator.overview.paging import LIMIT_MAX, PAGE_CHARACTERS_MAX
 from coordinator.runtime.slices import SLICE_NS
-from protocol.consumer_protocol import encode_assignment
 from protocol.newtypes import GroupId, Offset, Partition
 from storage.format.records import OffsetAndMetadata
 from tests.groups.harness import WALL_START_MS, Cluster
+from tests.support.consumer_protocol import encode_assignment
 
 END = OffsetAndMetadata(Offset(100), -1, "", 0)
 SLOW: dict[str, Any] = {"session_ms": 600_000, "rebalance_ms": 60_000}

@@ -551,17 +551,17 @@ async def test_a_group_that_is_being_deleted_or_moved_is_not_closed_yet(gateway:
         ReplyDependencies(), group_id, ClusterReading(table(MANY), *await heard(gateway, group))
     )
     next(adopting)
-    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.check_give_back(ReplyDependencies(), group_id, close=True) is LOADING
     assert finish(adopting).is_adopted
     kept = gateway.led.manager.find(group_id)
     assert kept is not None
     kept.group.suspend_as_dead()
-    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.check_give_back(ReplyDependencies(), group_id, close=True) is LOADING
     kept.group.resume_as_empty()
-    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is NONE
+    assert adoptions.check_give_back(ReplyDependencies(), group_id, close=True) is NONE
     giving = adoptions.remove_group_if_unchanged(ReplyDependencies(), group_id, table(MANY))
     next(giving)
-    assert adoptions.close_for_give_back(ReplyDependencies(), group_id) is LOADING
+    assert adoptions.check_give_back(ReplyDependencies(), group_id, close=True) is LOADING
 
 
 async def test_a_closed_group_is_given_back_and_forgotten(gateway: Gateway, group: str) -> None:

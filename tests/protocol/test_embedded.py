@@ -6,12 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from protocol.consumer_protocol import (
-    decode_assignment,
-    encode_assignment,
-    encode_subscription,
-    subscribed_topics,
-)
+from protocol.consumer_protocol import decode_assignment, subscribed_topics
+from tests.support.consumer_protocol import encode_assignment, encode_subscription
 
 topics = st.text(st.characters(codec="utf-8"), max_size=20)
 user_data = st.none() | st.binary(max_size=20)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import encode_subscription
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, MemberId
 from tests.simulation.client import Client, all_keys
 from tests.simulation.history import NOTHING, Broken, Key, Write
 from tests.simulation.network import ClientEnd, Lost
 from tests.simulation.settings import PARTITIONS, REBALANCE_MS, SESSION_MS, TOPIC, WIDE_PARTITIONS, WIDE_TOPIC
+from tests.support.consumer_protocol import encode_subscription
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

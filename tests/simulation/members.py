@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from protocol import hot
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import decode_assignment, encode_assignment, encode_subscription
+from protocol.consumer_protocol import decode_assignment
 from protocol.errors import ErrorCode
 from protocol.newtypes import GroupId, MemberId
 from tests.simulation.client import WAIT, Client, all_keys
 from tests.simulation.history import Broken, Key
 from tests.simulation.network import Lost
 from tests.simulation.settings import HEARTBEAT_S, PARTITIONS, REBALANCE_MS, SESSION_MS, SIDE_TOPIC, TOPIC
+from tests.support.consumer_protocol import encode_assignment, encode_subscription
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -17,10 +17,8 @@ from protocol.private_messages import CloseGroupRequest, CloseGroupResponse
 def handle(node: Node, request: CloseGroupRequest, ctx: RequestContext) -> CloseGroupResponse:
     """Report whether a group could be given back, close it, or open it again."""
     adoptions, group_id, step = node.group_access.adoptions, request.group_id, request.step
-    if step == CloseGroupStep.ASK:
-        error = adoptions.check_give_back(ctx, group_id)
-    elif step == CloseGroupStep.CLOSE:
-        error = adoptions.close_for_give_back(ctx, group_id)
+    if step in (CloseGroupStep.ASK, CloseGroupStep.CLOSE):
+        error = adoptions.check_give_back(ctx, group_id, close=step == CloseGroupStep.CLOSE)
     elif step == CloseGroupStep.REOPEN:
         error = adoptions.reopen(group_id)
     else:

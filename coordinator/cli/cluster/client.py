@@ -152,7 +152,7 @@ class Client:
         def attempt() -> None:
             waiting = [group for group in wanted if group not in answers]
             for start in range(0, len(waiting), GROUPS_AT_ONCE):
-                self._ask_coordinators(doing, waiting[start : start + GROUPS_AT_ONCE], ask, answers)
+                self._ask_coordinators(waiting[start : start + GROUPS_AT_ONCE], ask, answers)
             for group in wanted:
                 answer = answers[group]
                 if isinstance(answer, RefusedAnswer) and answer.code in RETRIABLE:
@@ -165,7 +165,6 @@ class Client:
 
     def _ask_coordinators(
         self,
-        doing: str,
         groups: Sequence[str],
         ask: Callable[[NodeConnection, Sequence[str]], Mapping[str, T | RefusedAnswer]],
         answers: dict[str, T | RefusedAnswer],

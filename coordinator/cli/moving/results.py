@@ -126,12 +126,10 @@ def _named(what: str, places: Sequence[TopicPartition]) -> str:
     """Return a line that names the first partitions only, since a hundred do not fit; empty if there are none."""
     if not places:
         return ""
-    named = ", ".join(f"{place.topic}-{place.partition}" for place in places[:NAMED_MAX])
+    named = ", ".join(map(str, places[:NAMED_MAX]))
     more = f" and {len(places) - NAMED_MAX} more" if len(places) > NAMED_MAX else ""
     return f"{what}: {named}{more}"
 
 
 def _refusals(refused: Mapping[TopicPartition, int]) -> str:
-    return ", ".join(
-        f"{place.topic}-{place.partition}: {error_name(code)}" for place, code in sorted(refused.items())
-    )
+    return ", ".join(f"{place}: {error_name(code)}" for place, code in sorted(refused.items()))

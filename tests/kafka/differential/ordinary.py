@@ -7,7 +7,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import encode_assignment, encode_subscription
+from tests.support.consumer_protocol import encode_assignment, encode_subscription
 
 if TYPE_CHECKING:
     from tests.kafka.differential.script import Script

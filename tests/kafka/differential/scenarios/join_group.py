@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from protocol.apis import ApiKey
-from protocol.consumer_protocol import encode_subscription
 from tests.kafka.differential.catalogue import every, scenario
 from tests.kafka.differential.groups import (
     COMPLETING,
@@ -20,6 +19,7 @@ from tests.kafka.differential.groups import (
 )
 from tests.kafka.differential.ordinary import protocols
 from tests.kafka.differential.script import Pending, Script
+from tests.support.consumer_protocol import encode_subscription
 
 JOIN = ApiKey.JOIN_GROUP
 OTHER_METADATA = encode_subscription(["pears"], version=0)

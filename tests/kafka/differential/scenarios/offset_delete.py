@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """OffsetDelete: of offsets that nobody needs, and of those in use."""
 
-from protocol.consumer_protocol import encode_subscription
 from tests.kafka.differential.catalogue import scenario
 from tests.kafka.differential.groups import IN_STATE, completing_group, stable_group
 from tests.kafka.differential.ordinary import NO_TOPIC, commit_topic, delete_topic, fetch_group, protocols
 from tests.kafka.differential.scenarios.join_group import State
 from tests.kafka.differential.scenarios.offset_fetch import have_offsets
 from tests.kafka.differential.script import Script
+from tests.support.consumer_protocol import encode_subscription
 
 INT32_MAX = 2**31 - 1
 
