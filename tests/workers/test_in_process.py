@@ -237,7 +237,6 @@ def test_the_next_process_of_a_node_hears_nothing_of_what_the_last_one_asked() -
         await host.until(lambda: host.launch.launches == 3, "another process")
         await host.until(lambda: host.launch.running[1].worker.node is not None, "its node")
         asked = ask(1)
-        await asyncio.sleep(0.01)
         line.release()
         await host.until(lambda: asked, "the answer")
         (ends,) = asked

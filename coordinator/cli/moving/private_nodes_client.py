@@ -174,9 +174,8 @@ class PrivateNodes:
 
     def _connection(self, path: Path) -> PrivateConnection:
         known = self._connections.get(path)
-        if known is not None and not known.is_broken:
-            return known
-        if known is not None:
-            known.close()
-        opened = self._connections[path] = PrivateConnection(path, self._timeout_s)
-        return opened
+        if known is None or known.is_broken:
+            if known is not None:
+                known.close()
+            known = self._connections[path] = PrivateConnection(path, self._timeout_s)
+        return known
